@@ -1,0 +1,228 @@
+// Package board holds the asks that wait for a human, in memory. Every front
+// end is a view of it: the tray, the notifications, a window, a terminal. An
+// ask is resolved once; whoever comes second is told how it ended.
+package board
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nod-agents/nod/engine"
+)
+
+// Ask is one pending question as a view shows it. It is immutable: views may
+// keep the pointer.
+type Ask struct {
+	*engine.Question
+
+	Key      string    // names the ask on this board, for one run of the program
+	Hash     string    // of the content that was judged; an answer must name it
+	AgentDir string    // whose inbox it came from; empty for asks raised in process
+	Adopted  bool      // the inbox belongs to a session that nobody else serves
+	Since    time.Time // when it came onto the board
+	Notes    []string  // what the serving node wants said beside it, one sentence each
+
+	seq uint64
+}
+
+// Answer is what a human, or a program in their place, decided.
+type Answer struct {
+	Verdict engine.Verdict // any but Unavailable
+	Reason  string         // with DeniedWithReason
+	View    string         // where it was given: notification, dialog, terminal, exec, tray
+}
+
+// End says how an ask left the board.
+type End struct {
+	Key       string
+	Withdrawn bool            // nobody answered: the child went, or its file changed
+	Why       string          // with Withdrawn: one sentence
+	Decision  engine.Decision // otherwise
+	View      string          // the view that answered; "rules" if a rule did after all
+	At        time.Time
+	Ask       *Ask
+}
+
+// Errors of Board.Answer. Both mean that nothing was decided by this call.
+var (
+	ErrGone    = errors.New("this ask is no longer waiting")
+	ErrChanged = errors.New("this ask is not the one that was shown")
+)
+
+// LateError is an ErrGone that knows how the ask ended.
+type LateError struct{ End End }
+
+// Error says in one sentence how the ask ended before.
+func (e *LateError) Error() string {
+	if e.End.Withdrawn {
+		return "too late: " + e.End.Why
+	}
+	how := "denied"
+	if e.End.Decision.Verdict.Approves() {
+		how = "approved"
+	}
+	return fmt.Sprintf("too late: already %s (%s)", how, e.End.View)
+}
+
+// Unwrap makes errors.Is(err, ErrGone) hold.
+func (e *LateError) Unwrap() error { return ErrGone }
+
+// remembered is how many ends a board keeps to answer late clicks with.
+const remembered = 256
+
+// Board is safe for concurrent use. Its lock is held only for map work, never
+// while a view or a human thinks.
+type Board struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	seq     uint64
+	pending map[string]*pending
+	ended   []End // oldest first, at most remembered
+	watch   map[chan struct{}]struct{}
+}
+
+type pending struct {
+	ask  *Ask
+	done chan End
+}
+
+// New returns an empty board. now is the clock of Ask.Since and End.At.
+func New(now func() time.Time) *Board {
+	return &Board{now: now, pending: map[string]*pending{}, watch: map[chan struct{}]struct{}{}}
+}
+
+// Add puts a on the board and returns its key and the channel that its one End
+// arrives on. Key, Since and order are set here.
+func (b *Board) Add(a Ask) (*Ask, <-chan End) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seq++
+	a.seq, a.Key, a.Since = b.seq, strconv.FormatUint(b.seq, 10), b.now()
+	p := &pending{ask: &a, done: make(chan End, 1)}
+	b.pending[a.Key] = p
+	b.changed()
+	return p.ask, p.done
+}
+
+// Answer ends the ask with a human's answer. The error wraps ErrGone or
+// ErrChanged if it decided nothing.
+func (b *Board) Answer(key, hash string, a Answer) error {
+	switch a.Verdict {
+	case engine.Approved, engine.ApprovedForSession, engine.ApprovedForServingSession, engine.Denied, engine.DeniedWithReason:
+	default:
+		return fmt.Errorf("answering ask %s: %q is no answer", key, a.Verdict)
+	}
+	d := engine.Decision{Verdict: a.Verdict, Reason: a.Reason, By: engine.DecisionSource{Kind: engine.ByUser, Via: "dialog"}}
+	return b.end(key, hash, End{Decision: d, View: a.View})
+}
+
+// Decide ends the ask with a decision that a rule or grant made after all.
+func (b *Board) Decide(key, hash string, d engine.Decision) error {
+	return b.end(key, hash, End{Decision: d, View: "rules"})
+}
+
+// Withdraw takes the ask off the board undecided. why is one sentence for the
+// human who still looks at it. It reports whether the ask was pending.
+func (b *Board) Withdraw(key, why string) bool {
+	return b.end(key, "", End{Withdrawn: true, Why: why}) == nil
+}
+
+func (b *Board) end(key, hash string, e End) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, ok := b.pending[key]
+	if !ok {
+		for _, past := range slices.Backward(b.ended) {
+			if past.Key == key {
+				return &LateError{End: past}
+			}
+		}
+		return ErrGone
+	}
+	if !e.Withdrawn && p.ask.Hash != hash {
+		return ErrChanged
+	}
+	delete(b.pending, key)
+	e.Key, e.At, e.Ask = key, b.now(), p.ask
+	if len(b.ended) == remembered {
+		b.ended = slices.Delete(b.ended, 0, 1)
+	}
+	b.ended = append(b.ended, e)
+	p.done <- e
+	b.changed()
+	return nil
+}
+
+// Get returns the pending ask of that key, or nil.
+func (b *Board) Get(key string) *Ask {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.pending[key]; p != nil {
+		return p.ask
+	}
+	return nil
+}
+
+// Len is the number of pending asks.
+func (b *Board) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.pending)
+}
+
+// Ended returns how recent asks ended, oldest first.
+func (b *Board) Ended() []End {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.ended)
+}
+
+// Pending returns the waiting asks in the order a human should meet them:
+// each requester's oldest first, then each one's second, and so on, so that
+// one agent's flood does not hide another's ask.
+func (b *Board) Pending() []*Ask {
+	b.mu.Lock()
+	asks := make([]*Ask, 0, len(b.pending))
+	for _, p := range b.pending {
+		asks = append(asks, p.ask)
+	}
+	b.mu.Unlock()
+	slices.SortFunc(asks, func(x, y *Ask) int { return int(int64(x.seq) - int64(y.seq)) })
+	nth := map[engine.Principal]int{}
+	round := make(map[*Ask]int, len(asks))
+	for _, a := range asks {
+		round[a] = nth[a.Principal]
+		nth[a.Principal]++
+	}
+	slices.SortStableFunc(asks, func(x, y *Ask) int { return round[x] - round[y] })
+	return asks
+}
+
+// Watch returns a channel that becomes readable after every change, several
+// changes counting as one, and a function that ends the watch. A view reads
+// Pending after each receive and compares with what it shows.
+func (b *Board) Watch() (changes <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watch[c] = struct{}{}
+	return c, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.watch, c)
+	}
+}
+
+func (b *Board) changed() {
+	for c := range b.watch {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Judgment is what a node's own rules say of a question.
+type Judgment struct {
+	Action Action
+	Reason string         // a deny rule's own reason
+	By     DecisionSource // rule, session_approval or yolo
+}
+
+// Rules is a node's recorded authority: policy and session grants together.
+// Judge must be safe for concurrent use and must not block.
+type Rules interface {
+	Judge(q *Question) Judgment
+}
+
+// LinkVerdict is what one link of the authorizer chain says.
+type LinkVerdict struct {
+	Say    string // allow, deny or defer
+	Reason string // with deny
+}
+
+// Link is a non-terminal judge between the rules and the terminal. An error
+// means that it has not decided: the walk defers and logs.
+type Link interface {
+	Name() string
+	Review(ctx context.Context, q *Question) (LinkVerdict, error)
+}
+
+// Terminal ends a walk: it cannot defer. A human, a program, a parent node
+// (the courier) and "nobody to ask" are terminals. An error becomes a denial
+// decided by gate_error, never a user's. When ctx ends, the ask was withdrawn
+// and the decision is not used.
+type Terminal interface {
+	Authorize(ctx context.Context, q *Question) (Decision, error)
+}
+
+// Walk is how every node decides an ask: its own rules, then its links in
+// configured order, then its terminal (records 0005, 0007, 0008).
+type Walk struct {
+	Rules    Rules
+	Links    []Link
+	Terminal Terminal
+
+	// Reviewed, if set, is told of each link's verdict or failure.
+	Reviewed func(q *Question, link string, v LinkVerdict, err error)
+}
+
+// Decide walks q to its end. It never returns an approval that a rule of this
+// node denies.
+func (w *Walk) Decide(ctx context.Context, q *Question) (d Decision) {
+	defer func() {
+		if r := recover(); r != nil {
+			d = gateError(fmt.Sprintf("the gate failed: %v", r))
+		}
+	}()
+	j := w.Rules.Judge(q)
+	switch j.Action {
+	case Allow:
+		return Decision{Verdict: Approved, By: j.By}
+	case Deny:
+		return denial(j.Reason, j.By)
+	}
+	for _, l := range w.Links {
+		v, err := l.Review(ctx, q)
+		if err == nil && v.Say == "allow" && capped(q) {
+			v = LinkVerdict{Say: "defer", Reason: "a link's allow does not count on this surface"}
+		}
+		if w.Reviewed != nil {
+			w.Reviewed(q, l.Name(), v, err)
+		}
+		if err != nil {
+			continue
+		}
+		by := DecisionSource{Kind: ByAuthorizer, Name: l.Name(), Verdict: v.Say, Reason: v.Reason}
+		switch v.Say {
+		case "allow":
+			return Decision{Verdict: Approved, By: by}
+		case "deny":
+			return denial(v.Reason, by)
+		}
+	}
+	d, err := w.Terminal.Authorize(ctx, q)
+	if err != nil {
+		return gateError(err.Error())
+	}
+	return d
+}
+
+// capped reports whether a link's allow must become defer: the path and
+// external_directory families, and asks whose surface is unknown.
+func capped(q *Question) bool {
+	s := q.Surface
+	if q.Intent != nil {
+		s = q.Intent.Surface
+	}
+	return s == "" || strings.HasPrefix(s, "path") || strings.HasPrefix(s, "external_directory")
+}
+
+func denial(reason string, by DecisionSource) Decision {
+	if reason == "" {
+		return Decision{Verdict: Denied, By: by}
+	}
+	return Decision{Verdict: DeniedWithReason, Reason: reason, By: by}
+}
+
+func gateError(reason string) Decision {
+	return Decision{Verdict: Denied, Reason: reason, By: DecisionSource{Kind: ByGateError, Reason: reason}}
+}
+
+// Denying is the terminal of a node with nobody to ask: every ask is
+// unavailable, for the reason it holds.
+type Denying string
+
+// Authorize returns Unavailable with the reason.
+func (r Denying) Authorize(context.Context, *Question) (Decision, error) {
+	return Decision{Verdict: Unavailable, Reason: string(r), By: DecisionSource{Kind: ByUnavailable, Reason: string(r)}}, nil
+}
