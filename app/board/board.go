@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,10 +48,11 @@ type End struct {
 	Ask       *Ask
 }
 
-// Errors of Board.Answer. Both mean that nothing was decided by this call.
+// Errors of Board.Answer. Each means that nothing was decided by this call.
 var (
 	ErrGone    = errors.New("this ask is no longer waiting")
 	ErrChanged = errors.New("this ask is not the one that was shown")
+	ErrScope   = errors.New("this ask has no session scope to grant") // record 0006: only an ask that suggests a pattern has
 )
 
 // LateError is an ErrGone that knows how the ask ended.
@@ -62,8 +64,11 @@ func (e *LateError) Error() string {
 		return "too late: " + e.End.Why
 	}
 	how := "denied"
-	if e.End.Decision.Verdict.Approves() {
+	switch v := e.End.Decision.Verdict; {
+	case v.Approves():
 		how = "approved"
+	case v == engine.Unavailable:
+		how = "given up"
 	}
 	return fmt.Sprintf("too late: already %s (%s)", how, e.End.View)
 }
@@ -71,8 +76,12 @@ func (e *LateError) Error() string {
 // Unwrap makes errors.Is(err, ErrGone) hold.
 func (e *LateError) Unwrap() error { return ErrGone }
 
-// remembered is how many ends a board keeps to answer late clicks with.
-const remembered = 256
+// How many ends a board keeps to answer late clicks with, and how many bytes
+// their texts may hold in all: an ask can be as large as a request file.
+const (
+	remembered      = 256
+	rememberedBytes = 4 << 20
+)
 
 // Board is safe for concurrent use. Its lock is held only for map work, never
 // while a view or a human thinks.
@@ -83,6 +92,7 @@ type Board struct {
 	seq     uint64
 	pending map[string]*pending
 	ended   []End // oldest first, at most remembered
+	bytes   int   // of the texts in ended
 	watch   map[chan struct{}]struct{}
 }
 
@@ -109,13 +119,22 @@ func (b *Board) Add(a Ask) (*Ask, <-chan End) {
 	return p.ask, p.done
 }
 
-// Answer ends the ask with a human's answer. The error wraps ErrGone or
-// ErrChanged if it decided nothing.
+// Answer ends the ask with a human's answer. The error wraps ErrGone,
+// ErrChanged or ErrScope, or is about the answer itself; with any of them
+// nothing was decided. A denial is DeniedWithReason exactly if it has a reason.
 func (b *Board) Answer(key, hash string, a Answer) error {
 	switch a.Verdict {
 	case engine.Approved, engine.ApprovedForSession, engine.ApprovedForServingSession, engine.Denied, engine.DeniedWithReason:
 	default:
 		return fmt.Errorf("answering ask %s: %q is no answer", key, a.Verdict)
+	}
+	switch {
+	case a.Verdict.Approves():
+		a.Reason = ""
+	case strings.TrimSpace(a.Reason) == "":
+		a.Verdict, a.Reason = engine.Denied, ""
+	default:
+		a.Verdict = engine.DeniedWithReason
 	}
 	d := engine.Decision{Verdict: a.Verdict, Reason: a.Reason, By: engine.DecisionSource{Kind: engine.ByUser, Via: "dialog"}}
 	return b.end(key, hash, End{Decision: d, View: a.View})
@@ -124,6 +143,13 @@ func (b *Board) Answer(key, hash string, a Answer) error {
 // Decide ends the ask with a decision that a rule or grant made after all.
 func (b *Board) Decide(key, hash string, d engine.Decision) error {
 	return b.end(key, hash, End{Decision: d, View: "rules"})
+}
+
+// GiveUp ends the ask as unavailable: the view that says so was the only one
+// there is, and it could not get an answer. why is one sentence.
+func (b *Board) GiveUp(key, hash, view, why string) error {
+	d := engine.Decision{Verdict: engine.Unavailable, Reason: why, By: engine.DecisionSource{Kind: engine.ByUnavailable, Reason: why}}
+	return b.end(key, hash, End{Decision: d, View: view})
 }
 
 // Withdraw takes the ask off the board undecided. why is one sentence for the
@@ -147,15 +173,47 @@ func (b *Board) end(key, hash string, e End) error {
 	if !e.Withdrawn && p.ask.Hash != hash {
 		return ErrChanged
 	}
+	if v := e.Decision.Verdict; len(p.ask.Suggestion) == 0 && (v == engine.ApprovedForSession || v == engine.ApprovedForServingSession) {
+		return ErrScope
+	}
 	delete(b.pending, key)
 	e.Key, e.At, e.Ask = key, b.now(), p.ask
-	if len(b.ended) == remembered {
-		b.ended = slices.Delete(b.ended, 0, 1)
-	}
-	b.ended = append(b.ended, e)
+	b.remember(e)
 	p.done <- e
 	b.changed()
 	return nil
+}
+
+func (b *Board) remember(e End) {
+	b.ended = append(b.ended, e)
+	b.bytes += e.Ask.size()
+	for len(b.ended) > remembered || b.bytes > rememberedBytes && len(b.ended) > 1 {
+		b.bytes -= b.ended[0].Ask.size()
+		b.ended = slices.Delete(b.ended, 0, 1)
+	}
+}
+
+// size is about how many bytes the texts of an ask hold.
+func (a *Ask) size() int {
+	if a.Question == nil {
+		return 0
+	}
+	n := len(a.Value) + len(a.Message)
+	for _, e := range a.Evidence {
+		n += len(e.Text)
+		if e.Detail != nil {
+			n += len(*e.Detail)
+		}
+	}
+	for _, t := range a.Annotations {
+		n += len(t.Text)
+	}
+	if a.Intent != nil {
+		for _, v := range a.Intent.MatchValues {
+			n += len(v)
+		}
+	}
+	return n
 }
 
 // Get returns the pending ask of that key, or nil.
