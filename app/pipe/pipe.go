@@ -66,8 +66,9 @@ type Down struct {
 	Serving  []string `json:"serving,omitempty"`  // "session in directory", one per inbox
 
 	// show: bring View to the front; Key names the ask, if any.
-	View string `json:"view,omitempty"` // ask or nod
-	Key  string `json:"key,omitempty"`
+	View  string `json:"view,omitempty"` // ask or nod
+	Key   string `json:"key,omitempty"`
+	Focus bool   `json:"focus,omitempty"` // show: the human asked for it, so it may take the keyboard
 
 	// result: how an answer or command of this window went. Key names the ask.
 	OK      bool   `json:"ok,omitempty"`
