@@ -1,0 +1,30 @@
+//go:build darwin || freebsd
+
+package control
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// checkPeer refuses a connection whose other end belongs to another user.
+func checkPeer(c *net.UnixConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("asking who is there: %w", err)
+	}
+	var cred *unix.Xucred
+	var credErr error
+	if err := raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
+	}); err != nil {
+		return fmt.Errorf("asking who is there: %w", err)
+	}
+	if credErr != nil {
+		return fmt.Errorf("asking who is there: %w", credErr)
+	}
+	return checkUID(int(cred.Uid), os.Geteuid())
+}
