@@ -1,0 +1,269 @@
+package heartbeat
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Writer keeps the records of all sessions that this process serves. It holds
+// one timer for all of them, and none while there is nothing to announce. It
+// is safe for concurrent use.
+type Writer struct {
+	clock Clock
+	files Files
+	log   *slog.Logger
+	pid   int
+	start string
+	boot  string
+
+	mu    sync.Mutex
+	live  map[*Announcement]struct{}
+	swept map[string]bool
+	quit  chan struct{} // of the running loop; nil if none runs
+	done  chan struct{}
+}
+
+// NewWriter returns a Writer that announces nothing yet. A nil files means Disk.
+func NewWriter(clock Clock, files Files, log *slog.Logger) *Writer {
+	if files == nil {
+		files = Disk{}
+	}
+	w := &Writer{clock: clock, files: files, log: log, pid: os.Getpid(), boot: bootID(),
+		live: map[*Announcement]struct{}{}, swept: map[string]bool{}}
+	_, w.start = process(w.pid)
+	return w
+}
+
+// Announcement is one session being announced.
+type Announcement struct {
+	w         *Writer
+	dir       string
+	sessionID string
+	yield     func(by Record)
+
+	mu    sync.Mutex // held while the record is written or removed
+	ended bool
+	err   error // of the last refresh
+	rival int   // pid last warned about
+}
+
+// Announce writes the session's record into dir, which is made if missing,
+// and refreshes it every Interval until Withdraw. The first announcement in a
+// directory also removes the records of processes that are gone.
+//
+// When a living process of another program refreshes the same record: with a
+// yield the announcement ends and yield is called once, from the Writer's
+// goroutine; without one the record is written over and a warning is logged.
+// The error says why the first record could not be written; nothing is
+// announced then.
+func (w *Writer) Announce(dir, sessionID string, yield func(by Record)) (*Announcement, error) {
+	id, err := CheckSession(sessionID)
+	if err != nil {
+		return nil, fmt.Errorf("announcing a session: %w", err)
+	}
+	a := &Announcement{w: w, dir: dir, sessionID: id, yield: yield}
+	if err := w.files.MkdirAll(dir); err != nil {
+		return nil, fmt.Errorf("announcing session %q: making the serving directory: %w", id, err)
+	}
+	w.mu.Lock()
+	sweep := !w.swept[dir]
+	w.swept[dir] = true
+	w.mu.Unlock()
+	if sweep {
+		w.sweep(dir)
+	}
+	if err := a.write(); err != nil {
+		return nil, fmt.Errorf("announcing session %q: %w", id, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.live[a] = struct{}{}
+	if w.quit == nil {
+		w.quit, w.done = make(chan struct{}), make(chan struct{})
+		go w.loop(w.quit, w.done)
+	}
+	return a, nil
+}
+
+// Withdraw ends the announcement and removes its record, unless another
+// process has written it since. It may be called more than once, but not from
+// within yield.
+func (a *Announcement) Withdraw() error {
+	a.w.forget(a)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended {
+		return nil
+	}
+	a.ended = true
+	if rec, err := a.read(); err == nil && !a.ours(rec) {
+		return nil
+	}
+	if err := a.w.files.Remove(a.path()); err != nil && !missing(err) {
+		return fmt.Errorf("withdrawing session %q: %w", a.sessionID, err)
+	}
+	return nil
+}
+
+// Err is why the last refresh failed, nil if it did not.
+func (a *Announcement) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
+
+// forget takes a out of the loop, and ends the loop with the last one.
+func (w *Writer) forget(a *Announcement) {
+	w.mu.Lock()
+	delete(w.live, a)
+	var done chan struct{}
+	if len(w.live) == 0 && w.quit != nil {
+		close(w.quit)
+		done, w.quit, w.done = w.done, nil, nil
+	}
+	w.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+}
+
+func (w *Writer) loop(quit, done chan struct{}) {
+	defer close(done)
+	t := time.NewTicker(Interval)
+	defer t.Stop()
+	for {
+		select {
+		case <-quit:
+			return
+		case <-t.C:
+		}
+		w.mu.Lock()
+		all := make([]*Announcement, 0, len(w.live))
+		for a := range w.live {
+			all = append(all, a)
+		}
+		w.mu.Unlock()
+		for _, a := range all {
+			a.beat()
+		}
+	}
+}
+
+// beat refreshes the record once.
+func (a *Announcement) beat() {
+	a.mu.Lock()
+	if a.ended {
+		a.mu.Unlock()
+		return
+	}
+	if rec, err := a.read(); err == nil && !a.ours(rec) && rec.SessionID == a.sessionID &&
+		(Reader{Clock: a.w.clock}).state(rec) == Alive {
+		if a.yield != nil {
+			a.ended = true
+			a.mu.Unlock()
+			a.w.mu.Lock()
+			delete(a.w.live, a) // the loop idles until the next Announce or Withdraw
+			a.w.mu.Unlock()
+			a.yield(rec)
+			return
+		}
+		if a.rival != rec.PID {
+			a.rival = rec.PID
+			a.w.log.Warn("another process announces the same session; stop one of the two",
+				"session", a.sessionID, "pid", rec.PID, "file", a.path())
+		}
+	}
+	err := a.write()
+	if err != nil && a.err == nil {
+		a.w.log.Error("the heartbeat cannot be refreshed; children will take this session for gone",
+			"session", a.sessionID, "file", a.path(), "error", err)
+	}
+	a.err = err
+	a.mu.Unlock()
+}
+
+func (a *Announcement) path() string { return filepath.Join(a.dir, Encode(a.sessionID)+".json") }
+
+func (a *Announcement) read() (Record, error) {
+	data, err := a.w.files.Read(a.path())
+	if err != nil {
+		return Record{}, err
+	}
+	return ParseRecord(data)
+}
+
+func (a *Announcement) ours(rec Record) bool {
+	return rec.PID == a.w.pid && (rec.ProcessStart == "" || rec.ProcessStart == a.w.start)
+}
+
+func (a *Announcement) write() error {
+	data, err := Record{SessionID: a.sessionID, PID: a.w.pid, UpdatedAt: a.w.clock.Now(),
+		ProcessStart: a.w.start, BootID: a.w.boot, Boot: a.w.clock.boot()}.Marshal()
+	if err != nil {
+		return err
+	}
+	err = a.w.files.Replace(a.path(), data)
+	if missing(err) {
+		// The directory went: somebody cleaned up below us.
+		if err = a.w.files.MkdirAll(a.dir); err == nil {
+			err = a.w.files.Replace(a.path(), data)
+		}
+	}
+	if full(err) {
+		// A full disk must not make a serving process look dead: the record's
+		// own block is still ours to write.
+		if a.w.files.Overwrite(a.path(), data) == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// otherBootAge is how long a record of another boot must have been silent
+// before it is swept. If its writer lives after all, on another machine, it
+// writes the record again within a second.
+const otherBootAge = time.Minute
+
+// sweep removes the records in dir whose process is gone for certain, and what
+// killed writers left half-written. It is best effort.
+func (w *Writer) sweep(dir string) {
+	names, err := w.files.Names(dir)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix) {
+			if old(path, w.clock.Now(), time.Minute) {
+				_ = w.files.Remove(path)
+			}
+			continue
+		}
+		if !strings.HasSuffix(name, ".json") {
+			continue
+		}
+		data, err := w.files.Read(path)
+		if err != nil {
+			continue
+		}
+		rec, err := ParseRecord(data)
+		if err != nil {
+			continue
+		}
+		otherBoot := rec.BootID != "" && w.boot != "" && rec.BootID != w.boot
+		if gone(rec, w.boot) || otherBoot && w.clock.Now().Sub(rec.UpdatedAt) > otherBootAge {
+			if err := w.files.Remove(path); err == nil {
+				w.log.Info("swept the heartbeat of a process that is gone", "session", rec.SessionID, "pid", rec.PID, "file", path)
+			}
+		}
+	}
+}
+
+func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
