@@ -1,5 +1,10 @@
 package engine
 
+import (
+	"fmt"
+	"time"
+)
+
 // Origin names the layer a rule comes from, in the words an answer reports.
 type Origin string
 
@@ -24,6 +29,14 @@ type Position struct {
 	Column int
 }
 
+// String returns file:line:column, or the empty string for the zero Position.
+func (p Position) String() string {
+	if p.File == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}
+
 // Rule is one line of a policy: calls on Surface whose value matches Pattern
 // get Action. Surface is itself a pattern. Both are kept as written.
 type Rule struct {
@@ -33,6 +46,7 @@ type Rule struct {
 	Reason  string // shown and sent with a deny; at most 500 characters
 	Origin  Origin
 	Pos     Position
+	Until   time.Time // the rule counts before this instant only; zero: always
 }
 
 // Grant is what "for this session" records or proposes: one pattern on one

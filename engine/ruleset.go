@@ -1,0 +1,277 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nod-agents/nod/engine/pattern"
+)
+
+// Layer is the rules of one policy file. Layers are handed to Compile from the
+// lowest scope to the highest; two files of one scope are two layers.
+type Layer struct {
+	Origin   Origin
+	File     string
+	Sections []Section // in file order
+	Broken   error     // the file exists but could not be read or validated
+}
+
+// Section is one surface key of a policy file with its rules in file order.
+type Section struct {
+	Surface string
+	Text    bool // written as a bare action, so Rules is one `*`
+	Rules   []Rule
+	Pos     Position
+}
+
+// Options are the facts that patterns and lifetimes depend on.
+type Options struct {
+	Home    string // for `~`, `$HOME` and `${HOME}`; empty: they stay literal
+	Cwd     string // the project, for relative patterns on path surfaces
+	Flavour pattern.Flavour
+	Now     time.Time // rules whose lifetime is over by then are left out
+	Yolo    bool
+}
+
+// Ruleset is a node's policy, merged and ready to match. It is immutable and
+// safe for concurrent use. Use Compile to make one.
+type Ruleset struct {
+	layers  []Layer
+	opt     Options
+	clamped bool // a file above the global scope is broken: every allow asks
+	broken  bool // a global file is broken: the universal default is fail-closed
+	expires time.Time
+
+	mu    sync.Mutex // taken to add to tables
+	plain atomic.Pointer[map[string]*table]
+	paths atomic.Pointer[map[string]*table] // surfaces asked for as path surfaces
+}
+
+// Compile merges layers, lowest scope first. It is cheap: rules are compiled
+// for a surface when that surface is first asked for.
+//
+// A broken layer fails closed: a global one leaves everything asking that no
+// rule of a higher scope decides, any other one turns every allow into ask.
+func Compile(layers []Layer, opt Options) *Ruleset {
+	r := &Ruleset{layers: layers, opt: opt}
+	for _, l := range layers {
+		if l.Broken != nil {
+			if l.Origin == OriginGlobal {
+				r.broken = true
+			} else {
+				r.clamped = true
+			}
+		}
+		for _, s := range l.Sections {
+			for i := range s.Rules {
+				if u := s.Rules[i].Until; u.After(opt.Now) && (r.expires.IsZero() || u.Before(r.expires)) {
+					r.expires = u
+				}
+			}
+		}
+	}
+	return r
+}
+
+// Yolo reports whether every ask, floors too, is to become an allow.
+func (r *Ruleset) Yolo() bool { return r.opt.Yolo }
+
+// Clamped reports whether a broken file makes every allow an ask.
+func (r *Ruleset) Clamped() bool { return r.clamped }
+
+// Expires is the earliest instant at which the lifetime of a rule ends, so
+// that the layers must be compiled again; zero if there is none.
+func (r *Ruleset) Expires() time.Time { return r.expires }
+
+// Options returns what the ruleset was compiled with.
+func (r *Ruleset) Options() Options { return r.opt }
+
+// Layers returns the layers the ruleset was compiled from. They must not be
+// changed.
+func (r *Ruleset) Layers() []Layer { return r.layers }
+
+// Via says which spelling of a value a rule matched.
+type Via uint8
+
+// The spellings, see Query.
+const (
+	ViaValue Via = iota
+	ViaStrict
+	ViaWhole
+)
+
+// Query is one intent to be resolved.
+type Query struct {
+	Surface string
+	// Path says that Values are paths though Surface is no path surface by
+	// name: an extension tool with a path argument.
+	Path bool
+	// Values are the spellings that any rule may match.
+	Values []string
+	// Strict are further spellings, seen by deny and ask rules only.
+	Strict []string
+	// Whole are the texts of enclosing compounds, seen by deny and ask rules
+	// only, a bare `*` excepted.
+	Whole []string
+	// Grants are the session grants in force; nil for none.
+	Grants Grants
+	// Granted are the spellings a grant must match; nil means Values. On a
+	// path surface it is the canonical form: a grant is for a place.
+	Granted []string
+}
+
+// Grants is a view of session grants.
+type Grants interface {
+	// Find returns a grant on surface that matches any of values, or nil.
+	// A grant on a bare path surface covers both of its directions. Hits are
+	// not counted: see SessionRules.Used.
+	Find(surface string, values []string) *SessionGrant
+}
+
+// Match is what the rules say of a query.
+type Match struct {
+	Action Action
+	Origin Origin
+	// Rule is the rule that decided, as written; nil for the built-in default
+	// and for the MCP baseline.
+	Rule *Rule
+	// Pattern is the deciding pattern as written; empty for the built-in
+	// default.
+	Pattern string
+	// Value is the spelling that was matched; the first of Values for the
+	// built-in default.
+	Value string
+	Via   Via
+	// Explicit is false if only the universal `*` or the built-in default
+	// decided.
+	Explicit bool
+	// Surface is the surface judged: the directed name where a bare one was
+	// asked for.
+	Surface string
+	// Grant is the session grant that turned ask into allow, or nil. Rule and
+	// Pattern are then those of the ask, Origin is OriginSession.
+	Grant *SessionGrant
+}
+
+// Reason returns the deciding rule's reason, empty if it has none.
+func (m *Match) Reason() string {
+	if m.Rule == nil {
+		return ""
+	}
+	return m.Rule.Reason
+}
+
+// Resolve decides q: the last rule that matches wins, over the universal `*`,
+// the MCP baseline and the config rules in order; a session grant then turns an
+// ask into an allow. It does not apply yolo, which also answers floors: see
+// Yolo. It allocates nothing once q's surface was asked for before.
+func (r *Ruleset) Resolve(q *Query) Match {
+	if read, write, ok := directions(q.Surface); ok {
+		a, b := r.resolve(q, read), r.resolve(q, write)
+		if b.Action.Stricter(a.Action) {
+			return b
+		}
+		if a.Action == b.Action && !a.Explicit && b.Explicit {
+			return b
+		}
+		return a
+	}
+	return r.resolve(q, q.Surface)
+}
+
+func (r *Ruleset) resolve(q *Query, surface string) Match {
+	t := r.table(surface, q.Path)
+	var buf [8]string
+	in := input{values: q.Values, strict: q.Strict, whole: q.Whole}
+	if r.opt.Flavour == pattern.Windows && t.path {
+		in.fold(buf[:0], r.opt.Flavour)
+	}
+	m := t.resolve(&in)
+	m.Surface = surface
+	if m.Value == "" && m.Rule == nil && len(q.Values) > 0 {
+		m.Value = q.Values[0]
+	}
+	if q.Grants != nil && m.Action == Ask {
+		granted := q.Granted
+		if granted == nil {
+			granted = q.Values
+		}
+		if m.Via == ViaWhole {
+			// The ask is for the whole line, so a grant for one unit of it
+			// does not answer.
+			granted = q.Whole
+		}
+		m.grant(q.Grants, granted)
+	}
+	return m
+}
+
+// ResolveGroups decides an intent whose targets fall into groups, the most
+// specific first, as MCP targets do: the last match within the first group that
+// a rule matches decides, and a bare `*` only if nothing else matched.
+func (r *Ruleset) ResolveGroups(surface string, groups [][]string, grants Grants) Match {
+	t := r.table(surface, false)
+	m := t.resolveGroups(groups)
+	m.Surface = surface
+	if m.Value == "" {
+		for _, g := range groups {
+			if len(g) > 0 {
+				m.Value = g[0]
+				break
+			}
+		}
+	}
+	if grants != nil {
+		for i := 0; i < len(groups) && m.Action == Ask; i++ {
+			m.grant(grants, groups[i])
+		}
+	}
+	return m
+}
+
+func (m *Match) grant(grants Grants, values []string) {
+	if g := grants.Find(m.Surface, values); g != nil {
+		m.Action, m.Origin, m.Grant = Allow, OriginSession, g
+	}
+}
+
+// tableLimit bounds the surfaces that are kept compiled, so that made-up tool
+// names cannot fill memory.
+const tableLimit = 512
+
+func (r *Ruleset) table(surface string, path bool) *table {
+	path = path || IsPathSurface(surface)
+	at := &r.plain
+	if path {
+		at = &r.paths
+	}
+	if m := at.Load(); m != nil {
+		if t := (*m)[surface]; t != nil {
+			return t
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := at.Load()
+	n := 0
+	if old != nil {
+		if t := (*old)[surface]; t != nil {
+			return t
+		}
+		n = len(*old)
+	}
+	t := r.build(surface, path)
+	if n >= tableLimit {
+		return t
+	}
+	next := make(map[string]*table, n+1)
+	if old != nil {
+		for k, v := range *old {
+			next[k] = v
+		}
+	}
+	next[surface] = t
+	at.Store(&next)
+	return t
+}
