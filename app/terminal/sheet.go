@@ -1,0 +1,119 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/nod-agents/nod/app/board"
+	"github.com/nod-agents/nod/app/desk"
+	"github.com/nod-agents/nod/app/visible"
+)
+
+// gutter stands before every line that an agent wrote, so that no such line
+// can pass for one of ours.
+const gutter = "  │ "
+
+// sheet is an ask as lines for a terminal, all of it, none wider than width.
+func sheet(a *board.Ask, width int, now time.Time) []string {
+	var lines []string
+	say := func(format string, args ...any) {
+		lines = append(lines, wrap(fmt.Sprintf(format, args...), width, "  ")...)
+	}
+	for i, f := range desk.Facts(a) {
+		label := visible.Line(f.Label, 0)
+		if f.Model {
+			label = strings.TrimSpace("written by the model: " + label)
+		}
+		if label != "" && i > 0 {
+			say("%s:", label)
+		}
+		for _, l := range strings.Split(visible.Block(f.Text), "\n") {
+			lines = append(lines, wrap(l, width, gutter)...)
+		}
+	}
+	q := a.Question
+	if q.Pattern != "" {
+		say("asks because of the rule %s on %s", visible.Line(q.Pattern, 0), orUnknown(q.Surface))
+	} else {
+		say("asks because no rule matches")
+	}
+	said := "session " + orUnknown(q.Principal.SessionID)
+	if q.Tool != "" {
+		said += ", tool " + visible.Line(q.Tool, 0)
+	}
+	if q.Surface != "" && q.Surface != q.Tool {
+		said += ", surface " + visible.Line(q.Surface, 0)
+	}
+	if left := desk.Patience(q, now); left != "" {
+		said += ", waits " + left + " more"
+	}
+	say("%s", said)
+	if len(q.Hops) > 0 {
+		say("came through %s", visible.Line(strings.Join(q.Hops, ", "), 0))
+	}
+	if a.Adopted {
+		say("its own session is served by nobody else")
+	}
+	for _, g := range q.Suggestion {
+		say("for this session: %s %s", visible.Line(g.Surface, 0), visible.Line(g.Pattern, 0))
+	}
+	return lines
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return visible.Line(s, 0)
+}
+
+// brief is lines cut to at most room, head and tail kept, and whether any went.
+func brief(lines []string, room int) ([]string, bool) {
+	room = max(room, 6)
+	if len(lines) <= room {
+		return lines, false
+	}
+	head := (room - 1) * 2 / 3
+	tail := room - 1 - head
+	out := append([]string(nil), lines[:head]...)
+	out = append(out, fmt.Sprintf("  … %d more lines, v shows them …", len(lines)-head-tail))
+	return append(out, lines[len(lines)-tail:]...), true
+}
+
+// wrap breaks s, which has no line break, into lines of at most width cells,
+// each led by lead. Nothing is dropped.
+func wrap(s string, width int, lead string) []string {
+	room := max(width-cells(lead)-1, 8)
+	var out []string
+	var b strings.Builder
+	used := 0
+	for _, r := range s {
+		w := cell(r)
+		if used+w > room {
+			out = append(out, lead+b.String())
+			b.Reset()
+			used = 0
+		}
+		b.WriteRune(r)
+		used += w
+	}
+	return append(out, lead+b.String())
+}
+
+// cell is how many columns r takes at most. Too many only breaks a line early.
+func cell(r rune) int {
+	if r >= 0x1100 && !unicode.Is(unicode.Arabic, r) && (r < 0x2010 || r > 0x27ff) {
+		return 2
+	}
+	return 1
+}
+
+func cells(s string) int {
+	n := 0
+	for _, r := range s {
+		n += cell(r)
+	}
+	return n
+}
