@@ -1,0 +1,113 @@
+package reviewlog
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestMask(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{`git status`, `git status`},
+		{`API_TOKEN=abc123 ./deploy`, `API_TOKEN=[masked] ./deploy`},
+		{`curl --password hunter2 x`, `curl --password [masked] x`},
+		{`curl --password=hunter2 x`, `curl --password=[masked] x`},
+		{`{"apiKey": "k-1", "name": "n"}`, `{"apiKey": "[masked]", "name": "n"}`},
+		{`curl -H "Authorization: Bearer abc.def" u`, `curl -H "Authorization: [masked]" u`},
+		{`git clone https://me:s3cret@host/x.git`, `git clone https://me:[masked]@host/x.git`},
+		{`https://host:8080/x`, `https://host:8080/x`},
+		{`client_secret: "a \" b" rest`, `client_secret: "[masked]" rest`},
+		{`path=src tokenizer=fast author=me`, `path=src tokenizer=fast author=me`},
+		{`export AWS_SECRET_ACCESS_KEY='q w'`, `export AWS_SECRET_ACCESS_KEY='[masked]'`},
+		{`password=`, `password=`},
+	} {
+		if got := Mask(c.in); got != c.want {
+			t.Errorf("Mask(%q)\n got %q\nwant %q", c.in, got, c.want)
+		}
+	}
+}
+
+func FuzzMask(f *testing.F) {
+	f.Add("TOKEN=a --token b \"token\": \"c")
+	f.Add("a://b:c@d")
+	f.Fuzz(func(t *testing.T, s string) {
+		if got := Mask("password=" + s); len(s) > 0 && isWord(s[0]) && !strings.HasPrefix(got, "password="+mask) {
+			t.Errorf("Mask left %q", got)
+		}
+	})
+}
+
+type buffer struct{ bytes.Buffer }
+
+func (*buffer) Close() error { return nil }
+
+func TestEntry(t *testing.T) {
+	var b buffer
+	l := New(&b, Options{FieldWidth: 8})
+	l.Event("forwarded_permission.prompted", slog.String("requestId", "r"), slog.String("value", "123456789"), slog.String("token", "x"))
+	var got map[string]any
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got["event"] != "forwarded_permission.prompted" || got["stream"] != "review" || got["requestId"] != "r" {
+		t.Errorf("entry %s", b.String())
+	}
+	if got["value"] != "12345678… (9 characters in all)" || got["token"] != mask {
+		t.Errorf("entry %s", b.String())
+	}
+	if ts, _ := got["timestamp"].(string); len(ts) != len("2006-01-02T15:04:05.000Z") || !strings.HasSuffix(ts, "Z") {
+		t.Errorf("timestamp %q", ts)
+	}
+	if _, ok := got["level"]; ok {
+		t.Error("an entry has no level")
+	}
+}
+
+func TestModes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "review.jsonl")
+	l, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Event("e")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for p, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
+		if i, err := os.Stat(p); err != nil || i.Mode().Perm() != want {
+			t.Errorf("%s: %v %v, want %v", p, i.Mode(), err, want)
+		}
+	}
+}
+
+func TestRotation(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "review.jsonl")
+	l, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 1<<20)
+	for range 2*maxMegabytes + 1 {
+		l.Event("e", slog.String("value", long))
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%d files, %v: nothing was rotated", len(files), err)
+	}
+	for _, f := range files {
+		if i, err := f.Info(); err != nil || i.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v", f.Name(), i.Mode(), err)
+		}
+	}
+}
