@@ -47,6 +47,8 @@ type Rule struct {
 	Origin  Origin
 	Pos     Position
 	Until   time.Time // the rule counts before this instant only; zero: always
+
+	Examples []string // values the author says it matches
 }
 
 // Grant is what "for this session" records or proposes: one pattern on one

@@ -197,9 +197,6 @@ func (r *Ruleset) build(surface string, path bool) *table {
 	universal := make([][]block, len(r.layers))
 	for rank := range r.layers {
 		l := &r.layers[rank]
-		if l.Broken != nil {
-			continue
-		}
 		for i := range l.Sections {
 			s := &l.Sections[i]
 			switch {
