@@ -1,0 +1,183 @@
+// Package settings reads what a user sets for Nod itself: which inboxes it
+// serves, and how. What agents may do is the policy's, not the settings'.
+//
+// The file is <config dir>/nod/settings.jsonc. A missing file means the
+// defaults; a broken one is an error that names file, line and remedy, and
+// nothing is served under settings half read.
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"github.com/nod-agents/nod/heartbeat"
+)
+
+// The front ends that Settings.Frontend and --frontend may name.
+const (
+	Auto     = "auto"     // the desktop where there is a display, else the terminal where there is one
+	Desktop  = "desktop"  // tray, notifications and windows
+	Terminal = "terminal" // this terminal
+	None     = "none"     // only rules, links and --exec decide
+)
+
+// Settings of Nod.
+type Settings struct {
+	Sessions  []string `json:"sessions"`  // session ids to serve
+	AgentDirs []string `json:"agentDirs"` // agent directories to serve them in; ~ is the home directory
+	Frontend  string   `json:"frontend"`  // auto, desktop, terminal or none
+	Session   string   `json:"session"`   // where nod ask and hooks send an ask if the environment names no parent
+}
+
+// Read reads the file at path; env resolves its home and defaults.
+func Read(path string, env Env) (Settings, error) {
+	s := Settings{}
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return s, fmt.Errorf("reading the settings: %w", err)
+	default:
+		if s, err = parse(path, data); err != nil {
+			return s, err
+		}
+	}
+	if len(s.Sessions) == 0 {
+		s.Sessions = []string{"desktop"}
+	}
+	if len(s.AgentDirs) == 0 {
+		s.AgentDirs = []string{env.AgentDir()}
+	}
+	for i, d := range s.AgentDirs {
+		s.AgentDirs[i] = env.Expand(d)
+	}
+	if s.Frontend == "" {
+		s.Frontend = Auto
+	}
+	if s.Session == "" {
+		s.Session = s.Sessions[0]
+	}
+	return s, nil
+}
+
+func parse(path string, data []byte) (Settings, error) {
+	var s Settings
+	plain, err := hujson.Standardize(data)
+	if err != nil {
+		return s, fmt.Errorf("%s: %s: mend the syntax", path, strings.TrimPrefix(err.Error(), "hujson: "))
+	}
+	d := json.NewDecoder(bytes.NewReader(plain))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		return s, explain(path, plain, d.InputOffset(), err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return s, fmt.Errorf("%s:%d: text after the settings: remove it", path, line(plain, d.InputOffset()))
+	}
+	for _, id := range append([]string{s.Session}, s.Sessions...) {
+		if id == "" && s.Session == "" {
+			continue
+		}
+		if _, err := heartbeat.CheckSession(id); err != nil {
+			return s, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if err := CheckFrontend(s.Frontend); s.Frontend != "" && err != nil {
+		return s, fmt.Errorf("%s: frontend: %w", path, err)
+	}
+	return s, nil
+}
+
+// CheckFrontend reports a name that is no front end.
+func CheckFrontend(name string) error {
+	switch name {
+	case Auto, Desktop, Terminal, None:
+		return nil
+	}
+	return fmt.Errorf("%q is none of auto, desktop, terminal, none", name)
+}
+
+func explain(path string, data []byte, offset int64, err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("%s:%d: %s is a %s: write a %s", path, line(data, wrong.Offset), wrong.Field, wrong.Value, wrong.Type)
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fmt.Errorf("%s:%d: unknown setting %s: the settings are %s", path, line(data, offset), name, strings.Join(keys(), ", "))
+	}
+	return fmt.Errorf("%s:%d: %w: mend the syntax", path, line(data, offset), err)
+}
+
+func keys() []string {
+	t := reflect.TypeFor[Settings]()
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i] = t.Field(i).Tag.Get("json")
+	}
+	return names
+}
+
+func line(data []byte, offset int64) int {
+	return 1 + bytes.Count(data[:min(int(offset), len(data))], []byte("\n"))
+}
+
+// Env is what places are derived from: the user's home and the environment.
+type Env struct {
+	Home   string
+	Getenv func(string) string
+}
+
+// AgentDir is the default agent directory: $PI_CODING_AGENT_DIR, else
+// ~/.pi/agent.
+func (e Env) AgentDir() string {
+	if d := e.Getenv("PI_CODING_AGENT_DIR"); d != "" {
+		return e.Expand(d)
+	}
+	return filepath.Join(e.Home, ".pi", "agent")
+}
+
+// ConfigDir is Nod's configuration directory: $XDG_CONFIG_HOME/nod, else
+// ~/.config/nod.
+func (e Env) ConfigDir() string { return filepath.Join(e.base("XDG_CONFIG_HOME", ".config"), "nod") }
+
+// StateDir is where Nod keeps its log and the list of trusted projects:
+// $XDG_STATE_HOME/nod, else ~/.local/state/nod.
+func (e Env) StateDir() string {
+	return filepath.Join(e.base("XDG_STATE_HOME", ".local/state"), "nod")
+}
+
+// base is an absolute directory of the XDG base directory specification; a
+// relative value counts as unset, as the specification says.
+func (e Env) base(name, fallback string) string {
+	if d := e.Getenv(name); filepath.IsAbs(d) {
+		return d
+	}
+	return filepath.Join(e.Home, fallback)
+}
+
+// Expand makes path absolute where it starts with ~.
+func (e Env) Expand(path string) string {
+	if path == "~" {
+		return e.Home
+	}
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		return filepath.Join(e.Home, rest)
+	}
+	return path
+}
+
+// SettingsPath is the file of Read.
+func (e Env) SettingsPath() string { return filepath.Join(e.ConfigDir(), "settings.jsonc") }
+
+// LogPath is the review log's file.
+func (e Env) LogPath() string { return filepath.Join(e.StateDir(), "review.jsonl") }
