@@ -13,6 +13,18 @@ type Judgment struct {
 	By     DecisionSource // rule, session_approval or yolo
 }
 
+// Decision is the end of the walk that j brings by itself. It reports false for
+// an ask, which goes on to the links and the terminal.
+func (j Judgment) Decision() (Decision, bool) {
+	switch j.Action {
+	case Allow:
+		return Decision{Verdict: Approved, By: j.By}, true
+	case Deny:
+		return denial(j.Reason, j.By), true
+	}
+	return Decision{}, false
+}
+
 // Rules is a node's recorded authority: policy and session grants together.
 // Judge must be safe for concurrent use and must not block.
 type Rules interface {
@@ -59,12 +71,8 @@ func (w *Walk) Decide(ctx context.Context, q *Question) (d Decision) {
 			d = gateError(fmt.Sprintf("the gate failed: %v", r))
 		}
 	}()
-	j := w.Rules.Judge(q)
-	switch j.Action {
-	case Allow:
-		return Decision{Verdict: Approved, By: j.By}
-	case Deny:
-		return denial(j.Reason, j.By)
+	if d, ok := w.Rules.Judge(q).Decision(); ok {
+		return d
 	}
 	for _, l := range w.Links {
 		v, err := l.Review(ctx, q)
@@ -88,6 +96,12 @@ func (w *Walk) Decide(ctx context.Context, q *Question) (d Decision) {
 	d, err := w.Terminal.Authorize(ctx, q)
 	if err != nil {
 		return gateError(err.Error())
+	}
+	// A deny that came into force while the terminal thought still counts.
+	if d.Verdict.Approves() {
+		if j := w.Rules.Judge(q); j.Action == Deny {
+			return denial(j.Reason, j.By)
+		}
 	}
 	return d
 }
