@@ -71,7 +71,8 @@ type desktop struct {
 	server  *server // the present owner; nil: none
 	probing bool
 	timers  map[*time.Timer]struct{}
-	telling bool // beeep has not come back yet
+	tells   []told
+	stuck   bool // beeep does not come back
 
 	seq     int
 	items   map[string]*item // every note that is still wanted, by key
@@ -213,6 +214,15 @@ func (d *desktop) Withdraw(key string) {
 			r.answer(Shown{}, ErrWithdrawn)
 			return true
 		})
+		if len(d.tells) > 0 { // the first is being told already
+			d.tells = slices.DeleteFunc(d.tells, func(t told) bool {
+				if t.r.note.Key != key || t.r == d.tells[0].r {
+					return false
+				}
+				t.r.answer(Shown{}, ErrWithdrawn)
+				return true
+			})
+		}
 		if it := d.items[key]; it != nil {
 			d.drop(it, ErrWithdrawn)
 		}
@@ -259,6 +269,9 @@ func (d *desktop) farewell() {
 	for _, r := range d.waiting {
 		r.answer(Shown{}, ErrEnded)
 	}
+	for _, t := range d.tells {
+		t.r.answer(Shown{}, ErrEnded)
+	}
 	var calls []*dbus.Call
 	for _, it := range d.items {
 		for _, r := range append(it.next, it.flight) {
@@ -272,14 +285,12 @@ func (d *desktop) farewell() {
 	}
 	limit := time.NewTimer(d.times.farewell)
 	defer limit.Stop()
+wait:
 	for _, c := range calls {
 		select {
 		case <-c.Done:
 		case <-limit.C:
-			calls = nil
-		}
-		if calls == nil {
-			break
+			break wait
 		}
 	}
 	if d.link != nil {
@@ -423,68 +434,65 @@ func (d *desktop) send(r *request) {
 func (d *desktop) landed(srv *server, it *item, r *request, shown Shown, id uint32, c *dbus.Call, err error) {
 	it.flight = nil
 	current := d.server == srv
-	wanted := d.items[r.note.Key] == it && r.gone == nil
 	switch {
-	case !wanted:
-		if err == nil && current {
-			d.closeID(id)
+	case r.gone != nil:
+		r.answer(Shown{}, r.gone)
+		if err != nil || !current {
+			if it.note.Key == "" {
+				d.forget(it)
+			}
+			break // what was there before, if anything, still is
 		}
-		r.answer(Shown{}, cmp.Or(r.gone, ErrWithdrawn))
-		if d.items[r.note.Key] == it && len(it.next) == 0 {
-			it.id = 0
-			d.drop(it, nil)
-			return
+		d.closeID(id)
+		if id == it.id {
+			it.id = 0 // it was replaced, and now it is closed
+		}
+		if len(it.next) == 0 {
+			d.drop(it, r.gone)
 		}
 	case !current && !r.tried:
 		// The server went away under the call. The next one gets the note.
 		r.tried = true
-		d.want(r)
-		return
+		it.next = append([]*request{r}, it.next...)
 	case err != nil || !current:
-		d.log.Warn("the notification server refused a note", "note", r.note.Key, "error", err)
+		err = cmp.Or(err, errors.New("the notification server went away"))
+		d.log.Warn("the notification server did not take a note", "note", r.note.Key, "error", err)
 		if current && serverFault(err) {
 			d.unusable(fmt.Sprintf("the notification server failed: %v", err))
 		}
 		if r.again {
-			d.forget(it)
+			d.drop(it, err)
 			d.emit(Event{Kind: Lost, Note: r.note})
-		} else {
-			d.fallBack(r, cmp.Or(err, errors.New("the notification server went away")))
+			return
 		}
+		d.fallBack(r, err)
 	default:
+		it.before = nil
 		if it.id == id {
 			it.before = &version{it.note, it.shown}
-		} else {
-			it.before = nil
-			if it.id != 0 {
-				d.closeID(it.id) // the server did not replace it
-			}
+		} else if it.id != 0 {
+			d.closeID(it.id) // the server did not replace it
 		}
 		it.note, it.shown, it.id, it.since, it.token = r.note, shown, id, c.ResponseSequence, ""
-		d.cancel(it.expire)
-		if it.expire = nil; r.note.Expire > 0 {
-			it.expire = d.later(r.note.Expire, func() { d.expired(it) })
-		}
+		d.limit(it)
 		r.answer(shown, nil)
 		if r.again {
 			d.emit(Event{Kind: Reshown, Note: r.note, Shown: shown})
 		}
 	}
-	d.advance(it)
+	next := it.next
+	it.next = nil
+	for _, r := range next {
+		d.want(r)
+	}
 }
 
-// advance starts the next Show of the same key.
-func (d *desktop) advance(it *item) {
-	if it.flight != nil || len(it.next) == 0 {
-		return
-	}
-	r := it.next[0]
-	it.next = it.next[1:]
-	rest := it.next
-	it.next = nil
-	d.want(r)
-	for _, r := range rest {
-		d.want(r)
+// limit starts the time that it may be on screen.
+func (d *desktop) limit(it *item) {
+	d.cancel(it.expire)
+	it.expire = nil
+	if it.note.Expire > 0 {
+		it.expire = d.later(it.note.Expire, func() { d.expired(it) })
 	}
 }
 
@@ -534,47 +542,4 @@ func (d *desktop) closeID(id uint32) {
 	if d.server != nil {
 		d.server.object.Go(closeMethod, dbus.FlagNoReplyExpected, nil, id)
 	}
-}
-
-// fallBack tells r's note through beeep. The note stays wanted: a server that
-// appears later shows it with its buttons.
-func (d *desktop) fallBack(r *request, why error) {
-	it := d.item(r)
-	it.note, it.shown = r.note, Shown{Backend: ByBeeep}
-	if d.tell == nil {
-		r.answer(Shown{}, why)
-		return
-	}
-	if d.telling {
-		r.answer(Shown{}, fmt.Errorf("%w; and the notification before this one is not through yet", why))
-		return
-	}
-	d.telling = true
-	told := make(chan error, 1)
-	go func() { told <- d.tell.tell(d.cfg.AppName, r.note) }()
-	limit := time.NewTimer(d.times.call)
-	go func() {
-		defer limit.Stop()
-		var err error
-		select {
-		case err = <-told:
-		case <-limit.C:
-			d.post(func() { r.answer(Shown{}, fmt.Errorf("%w; and beeep does not come back", why)) })
-			select {
-			case err = <-told:
-			case <-d.done:
-				return
-			}
-		case <-d.done:
-			return
-		}
-		d.post(func() {
-			d.telling = false
-			if err != nil {
-				r.answer(Shown{}, fmt.Errorf("%w; %w", why, err))
-				return
-			}
-			r.answer(Shown{Backend: ByBeeep}, nil)
-		})
-	}()
 }

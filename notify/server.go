@@ -226,7 +226,7 @@ const titleMax = 100
 func title(s string) string {
 	s = clean(s, false)
 	if runes := []rune(s); len(runes) > titleMax {
-		return without(runes, titleMax-24)
+		return without(runes, titleMax-30)
 	}
 	return s
 }
