@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/nod-agents/nod/engine"
+	"github.com/nod-agents/nod/engine/pattern"
 )
 
 // Files is where policy files are read from. Names are absolute paths.
@@ -71,6 +73,8 @@ type Policy struct {
 	// Untrusted says that the project has policy files which were not read
 	// because it is not trusted.
 	Untrusted bool
+
+	parts []*parsed // what the layers were made from
 }
 
 // Err is everything wrong in the files, nil if nothing is.
@@ -110,6 +114,22 @@ type Loader struct {
 
 	mu    sync.Mutex
 	cache map[source]*parsed
+	ready map[readyKey]*ready
+}
+
+// readyKey is what a compiled policy depends on besides its files.
+type readyKey struct {
+	agentDir, configDir, project, agent, global string
+	trusted                                     bool
+	home, cwd                                   string
+	flavour                                     pattern.Flavour
+}
+
+// ready is a compiled policy with the files it was made from.
+type ready struct {
+	parts  []*parsed
+	policy *Policy
+	rules  *engine.Ruleset
 }
 
 // source is a file in the role it plays.
@@ -136,7 +156,34 @@ const cacheLimit = 4096
 // NewLoader returns a Loader over files. With keepGood, a file that breaks
 // while the Loader lives keeps counting in its last good state.
 func NewLoader(files Files, keepGood bool) *Loader {
-	return &Loader{files: files, keepGood: keepGood, cache: make(map[source]*parsed)}
+	return &Loader{files: files, keepGood: keepGood, cache: make(map[source]*parsed), ready: make(map[readyKey]*ready)}
+}
+
+// Rules loads the policy at p and compiles it for opt. As long as no file
+// changes and no rule's lifetime ends before opt.Now, it returns the same
+// Policy and Ruleset again.
+func (l *Loader) Rules(p Places, opt engine.Options) (*Policy, *engine.Ruleset) {
+	loaded := l.Load(p)
+	if p.Inline != nil {
+		return loaded, loaded.Ruleset(opt)
+	}
+	key := readyKey{
+		agentDir: p.AgentDir, configDir: p.ConfigDir, project: p.Project, agent: p.Agent, global: p.Global, trusted: p.Trusted,
+		home: opt.Home, cwd: opt.Cwd, flavour: opt.Flavour,
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.ready[key]; r != nil && slices.Equal(r.parts, loaded.parts) && r.policy.Untrusted == loaded.Untrusted {
+		if until := r.rules.Expires(); until.IsZero() || until.After(opt.Now) {
+			return r.policy, r.rules
+		}
+	}
+	if len(l.ready) >= cacheLimit {
+		clear(l.ready)
+	}
+	r := &ready{parts: loaded.parts, policy: loaded, rules: loaded.Ruleset(opt)}
+	l.ready[key] = r
+	return r.policy, r.rules
 }
 
 // Load reads the policy at p. It never fails: what is wrong is in the layers,
@@ -252,6 +299,7 @@ func (l *Loader) load(out *Policy, s source, must bool) {
 // add puts one file's validated form on top of the policy.
 func (p *Policy) add(status Status, f *parsed, keepGood bool) {
 	status.Err, status.Warnings = f.errs, f.warnings
+	p.parts = append(p.parts, f)
 	if f.errs != nil && keepGood && f.good != nil {
 		status.Stale = true
 		f = f.good

@@ -1,0 +1,102 @@
+// Package policyfile reads policy files from disk and knows where they are.
+package policyfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/nod-agents/nod/engine/policy"
+)
+
+// Disk reads policy files from the file system. It implements policy.Files.
+type Disk struct{}
+
+// Identify returns the identity of the file that name leads to, symbolic links
+// followed.
+func (Disk) Identify(name string) (policy.Identity, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return policy.Identity{}, absent(name, err)
+	}
+	id := policy.Identity{Size: info.Size(), ModTime: info.ModTime().UnixNano()}
+	id.Device, id.Inode, id.Change = inode(info)
+	return id, nil
+}
+
+// Read returns a regular file of at most policy.MaxBytes.
+func (Disk) Read(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", name)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, policy.MaxBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > policy.MaxBytes {
+		return nil, fmt.Errorf("%s is larger than %d bytes", name, policy.MaxBytes)
+	}
+	return data, nil
+}
+
+// absent tells a file that is not there from one that cannot be reached: a
+// directory on the way that is a file, or a dangling link, hides nothing only
+// in the first case.
+func absent(name string, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if info, lerr := os.Lstat(name); lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("%s is a symbolic link to nothing", name)
+	}
+	return err
+}
+
+// Dirs are the directories that policy comes from.
+type Dirs struct {
+	Agent  string // the agents' own: $PI_CODING_AGENT_DIR, else ~/.pi/agent
+	Config string // Nod's: $XDG_CONFIG_HOME/nod, else ~/.config/nod
+	State  string // Nod's: $XDG_STATE_HOME/nod, else ~/.local/state/nod
+}
+
+// DirsFrom works them out from an environment. On Windows the defaults are
+// below %AppData% and %LocalAppData%, on macOS below ~/Library.
+func DirsFrom(getenv func(string) string, home, goos string) Dirs {
+	d := Dirs{Agent: getenv("PI_CODING_AGENT_DIR")}
+	if d.Agent == "" {
+		d.Agent = filepath.Join(home, ".pi", "agent")
+	}
+	base := func(name string, unix ...string) string {
+		if v := getenv(name); filepath.IsAbs(v) {
+			return filepath.Join(v, "nod")
+		}
+		switch goos {
+		case "windows":
+			key := "AppData"
+			if name == "XDG_STATE_HOME" {
+				key = "LocalAppData"
+			}
+			if v := getenv(key); v != "" {
+				return filepath.Join(v, "nod")
+			}
+		case "darwin":
+			return filepath.Join(home, "Library", "Application Support", "nod")
+		}
+		return filepath.Join(append(append([]string{home}, unix...), "nod")...)
+	}
+	d.Config = base("XDG_CONFIG_HOME", ".config")
+	d.State = base("XDG_STATE_HOME", ".local", "state")
+	return d
+}

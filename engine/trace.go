@@ -1,0 +1,104 @@
+package engine
+
+// Step is one rule that matches a query, for explaining a decision.
+type Step struct {
+	Rule      *Rule // as written
+	Action    Action
+	Origin    Origin // after a clamp
+	Value     string // the spelling that it matches
+	Via       Via
+	Universal bool // it stands under the universal `*`
+	Wins      bool
+}
+
+// Trace lists every rule that matches q in the order they count, the last
+// word last, and marks the one that Resolve goes by. It is for explaining, not
+// for deciding.
+func (r *Ruleset) Trace(q *Query) []Step {
+	won := r.Resolve(&Query{Surface: q.Surface, Path: q.Path, Values: q.Values, Strict: q.Strict, Whole: q.Whole})
+	surfaces := []string{q.Surface}
+	if read, write, ok := directions(q.Surface); ok {
+		surfaces = []string{read, write}
+	}
+	var steps []Step
+	seen := make(map[*Rule]bool)
+	for _, surface := range surfaces {
+		t := r.table(surface, q.Path)
+		in := input{values: q.Values, strict: q.Strict, whole: q.Whole}
+		if t.path {
+			in.fold(nil, r.opt.Flavour)
+		}
+		for _, s := range []*stack{&t.universal, &t.config} {
+			lists := []*index{&s.merged}
+			for i := range s.own {
+				lists = append(lists, &s.own[i])
+			}
+			for _, x := range lists {
+				for i := range x.entries {
+					e := &x.entries[i]
+					value, via, ok := e.matches(&in)
+					if !ok || seen[e.rule] || x != &s.merged && e.rule != won.Rule {
+						continue
+					}
+					seen[e.rule] = true
+					steps = append(steps, Step{
+						Rule: e.rule, Action: e.action, Origin: e.origin, Value: value, Via: via,
+						Universal: s == &t.universal, Wins: e.rule == won.Rule,
+					})
+				}
+			}
+		}
+	}
+	return steps
+}
+
+// matches reports which spelling of in e matches, if any.
+func (e *entry) matches(in *input) (string, Via, bool) {
+	for _, v := range in.values {
+		if e.match(v) {
+			return v, ViaValue, true
+		}
+	}
+	if e.rule.Action == Allow {
+		return "", 0, false
+	}
+	for _, v := range in.strict {
+		if e.match(v) {
+			return v, ViaStrict, true
+		}
+	}
+	if e.bare {
+		return "", 0, false
+	}
+	for _, v := range in.whole {
+		if e.match(v) {
+			return v, ViaWhole, true
+		}
+	}
+	return "", 0, false
+}
+
+// Rules lists the merged rules that apply to surface, in the order they count:
+// the universal ones first, the last word last.
+func (r *Ruleset) Rules(surface string) []Step {
+	surfaces := []string{surface}
+	if read, write, ok := directions(surface); ok {
+		surfaces = []string{read, write}
+	}
+	var steps []Step
+	seen := make(map[*Rule]bool)
+	for _, name := range surfaces {
+		t := r.table(name, false)
+		for _, s := range []*stack{&t.universal, &t.config} {
+			for i := range s.merged.entries {
+				e := &s.merged.entries[i]
+				if seen[e.rule] {
+					continue
+				}
+				seen[e.rule] = true
+				steps = append(steps, Step{Rule: e.rule, Action: e.action, Origin: e.origin, Universal: s == &t.universal})
+			}
+		}
+	}
+	return steps
+}
