@@ -1,0 +1,4 @@
+package forwarding
+
+// helper is what the test binary does when it is started as another process.
+func helper(string) int { return 2 }
