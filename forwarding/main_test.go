@@ -165,25 +165,56 @@ type serving struct {
 	t    testing.TB
 	log  *memoryLog
 	stop func()
+
+	isReady  chan struct{}
+	problems *troubles
+}
+
+// troubles is what a server says must be mended.
+type troubles struct {
+	mu  sync.Mutex
+	now map[string]string
+	all []string
+}
+
+func (p *troubles) tell(about, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if text == "" {
+		delete(p.now, about)
+		return
+	}
+	p.now[about] = text
+	p.all = append(p.all, text)
+}
+
+func (p *troubles) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := ""
+	for _, t := range p.now {
+		s += t + "\n"
+	}
+	return s
 }
 
 // serve runs a server until the test ends or stop is called.
-func serve(t testing.TB, agentDir, session string, d Decider, change ...func(*Config)) *serving {
+func serve(t testing.TB, agentDir, session string, d Decider, change ...func(*ServerConfig)) *serving {
 	t.Helper()
 	log := &memoryLog{}
-	cfg := Config{AgentDir: agentDir, SessionID: session, Decider: d, Beat: newBeat(), Log: log}
+	ready := make(chan struct{})
+	problems := &troubles{now: map[string]string{}}
+	cfg := ServerConfig{AgentDir: agentDir, SessionID: session, Decider: d, Beat: newBeat(), Log: log,
+		Ready: func() { close(ready) }, Problem: problems.tell}
 	for _, c := range change {
 		c(&cfg)
 	}
-	srv, err := NewServer(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := NewServer(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- srv.Run(ctx) }()
 	var once sync.Once
-	s := &serving{Server: srv, t: t, log: log}
+	s := &serving{Server: srv, t: t, log: log, isReady: ready, problems: problems}
 	s.stop = func() {
 		once.Do(func() {
 			cancel()
@@ -199,7 +230,7 @@ func serve(t testing.TB, agentDir, session string, d Decider, change ...func(*Co
 func (s *serving) ready() *serving {
 	s.t.Helper()
 	select {
-	case <-s.Ready():
+	case <-s.isReady:
 	case <-time.After(patience):
 		s.t.Fatalf("the server is not ready:\n%s", s.log)
 	}

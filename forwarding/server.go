@@ -76,13 +76,13 @@ var (
 // ErrServed says that another living process serves the session.
 var ErrServed = errors.New("the session is served by another process")
 
-// Config is what a Server needs. AgentDir, SessionID, Decider and Beat are
+// ServerConfig is what a Server needs. AgentDir, SessionID and Decider are
 // required.
-type Config struct {
+type ServerConfig struct {
 	AgentDir  string
 	SessionID string
 	Decider   Decider
-	Beat      *heartbeat.Writer // shared by all servers of the process
+	Beat      *heartbeat.Writer // shared by all servers of a process; nil means one of its own
 
 	// Grant records the child's suggestion as the serving session's own, for
 	// an ask approved for the whole session (record 0006). It is called once
@@ -94,8 +94,14 @@ type Config struct {
 	// living process announces the session; the record is left to it.
 	StepBack func(by heartbeat.Record)
 
-	// Changed, if set, is called when Problems may have changed.
-	Changed func()
+	// Ready, if set, is called once: the inbox is watched and the heartbeat
+	// can be read.
+	Ready func()
+
+	// Problem, if set, is told what a user must mend for this inbox to work as
+	// it should, as a sentence or two about one thing. An empty text means
+	// that it is mended. It must not block.
+	Problem func(about, text string)
 
 	Timeout time.Duration   // the child's patience; 0 means DefaultTimeout
 	Clock   heartbeat.Clock // zero means the machine's
@@ -107,12 +113,12 @@ type Config struct {
 // on its own goroutine, and writes the answers. What it has not answered when
 // it ends, in whatever way, stays on disk for the next one.
 type Server struct {
-	cfg   Config
+	cfg   ServerConfig
+	err   error // of the configuration
 	spool *spool
 	watch *watch
 	log   Log
 
-	ready chan struct{}
 	again chan struct{} // holds a token when a full look is wanted
 
 	small, large *budget // bytes of asks held in memory
@@ -161,19 +167,16 @@ const (
 	maxFormer   = 4096
 )
 
-// NewServer returns a server that does not run yet. The error says which part
-// of cfg is missing or no session id.
-func NewServer(cfg Config) (*Server, error) {
+// NewServer returns a server that does not run yet. What is wrong with cfg is
+// told by Run.
+func NewServer(cfg ServerConfig) *Server {
 	id, err := heartbeat.CheckSession(cfg.SessionID)
-	if err != nil {
-		return nil, fmt.Errorf("serving a session: %w", err)
+	if err == nil && (cfg.AgentDir == "" || cfg.Decider == nil) {
+		err = errors.New("an agent directory and a decider are needed")
 	}
-	if cfg.AgentDir == "" || cfg.Decider == nil || cfg.Beat == nil {
-		return nil, fmt.Errorf("serving session %q: agent directory, decider and heartbeat are needed", id)
-	}
-	cfg.SessionID = id
-	if cfg.AgentDir, err = filepath.Abs(cfg.AgentDir); err != nil {
-		return nil, fmt.Errorf("serving session %q: %w", id, err)
+	if err == nil {
+		cfg.SessionID = id
+		cfg.AgentDir, err = filepath.Abs(cfg.AgentDir)
 	}
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
@@ -184,13 +187,16 @@ func NewServer(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = noLog{}
 	}
-	sp := newSpool(cfg.Files, cfg.AgentDir, id)
+	if cfg.Beat == nil {
+		cfg.Beat = heartbeat.NewWriter(cfg.Clock, nil, slog.New(slog.DiscardHandler))
+	}
+	sp := newSpool(cfg.Files, cfg.AgentDir, cfg.SessionID)
 	return &Server{
-		cfg: cfg, spool: sp, watch: newWatch(sp, requestsDir), log: cfg.Log,
-		ready: make(chan struct{}), again: make(chan struct{}, 1),
+		cfg: cfg, err: err, spool: sp, watch: newWatch(sp, requestsDir), log: cfg.Log,
+		again: make(chan struct{}, 1),
 		small: newBudget(smallBudget), large: newBudget(largeBudget), readers: newBudget(maxReaders), writers: newBudget(maxWriters),
 		entries: map[string]*entry{}, former: map[string]former{}, problems: map[string]*Problem{},
-	}, nil
+	}
 }
 
 // SessionID is the session that is served, trimmed.
@@ -198,9 +204,6 @@ func (s *Server) SessionID() string { return s.cfg.SessionID }
 
 // AgentDir is the agent directory, absolute.
 func (s *Server) AgentDir() string { return s.cfg.AgentDir }
-
-// Ready is closed when the inbox is watched and the heartbeat can be read.
-func (s *Server) Ready() <-chan struct{} { return s.ready }
 
 // Pending is the number of requests that are being read or decided.
 func (s *Server) Pending() int {
@@ -215,24 +218,14 @@ func (s *Server) Pending() int {
 	return n
 }
 
-// Problems is what a user must mend for this inbox to work as it should, by
-// file name. It is empty when all is well.
-func (s *Server) Problems() []Problem {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := make([]Problem, 0, len(s.problems))
-	for _, p := range s.problems {
-		list = append(list, *p)
-	}
-	slices.SortFunc(list, func(a, b Problem) int { return strings.Compare(a.File+a.Reason, b.File+b.Reason) })
-	return list
-}
-
 // Run serves until ctx ends, and then returns nil; every ask is withdrawn
 // before it returns. It returns an error that wraps ErrServed, at once or
 // later, if another living process serves the session. A directory that cannot
-// be used is a Problem and is tried again, not an error. Run may be called once.
+// be used is a problem and is tried again, not an error. Run may be called once.
 func (s *Server) Run(ctx context.Context) error {
+	if s.err != nil {
+		return fmt.Errorf("serving session %q: %w", s.cfg.SessionID, s.err)
+	}
 	reader := heartbeat.Reader{Clock: s.cfg.Clock}
 	if state, rec := reader.Read(ServingDir(s.cfg.AgentDir), s.cfg.SessionID); state == heartbeat.Alive && rec.PID != os.Getpid() {
 		return fmt.Errorf("serving session %q: %w (pid %d)", s.cfg.SessionID, ErrServed, rec.PID)
@@ -296,13 +289,15 @@ func (s *Server) announce(stop context.CancelCauseFunc) *heartbeat.Announcement 
 	dir := ServingDir(s.cfg.AgentDir)
 	beat, err := s.cfg.Beat.Announce(dir, s.cfg.SessionID, yield)
 	if err != nil {
-		s.problem("heartbeat", &Problem{File: dir, Reason: "the heartbeat cannot be written, so agents do not know that this session is served",
+		s.problem("heartbeat", &Problem{File: dir, Reason: "takes no heartbeat, so agents do not know that this session is served",
 			Remedy: "check the directory's owner and mode, and the free space", Err: err})
 		return nil
 	}
 	s.solved("heartbeat")
 	s.log.Record(EventServingStarted, slog.String("targetSessionId", s.cfg.SessionID), slog.String("agentDir", s.cfg.AgentDir))
-	close(s.ready)
+	if s.cfg.Ready != nil {
+		s.cfg.Ready()
+	}
 	return beat
 }
 
@@ -368,7 +363,7 @@ func (s *Server) look(ctx context.Context, names []string, all bool) (events, ok
 }
 
 func (s *Server) inboxProblem(err error) {
-	p := &Problem{File: s.spool.path(requestsDir), Reason: "the inbox cannot be read", Remedy: "check its owner, its mode and the free space", Err: err}
+	p := &Problem{File: s.spool.path(requestsDir), Reason: "cannot be read", Remedy: "check its owner, its mode and the free space", Err: err}
 	var known *Problem
 	if errors.As(err, &known) {
 		p = known
@@ -780,7 +775,7 @@ func (s *Server) answer(e *entry, in *Inbound, id identity, d engine.Decision) {
 			s.withdrawn(e, in, id)
 			return
 		}
-		p := &Problem{File: filepath.Join(s.spool.path(responsesDir), e.name), Reason: "the answer is decided but cannot be written; it is tried until the agent is gone",
+		p := &Problem{File: filepath.Join(s.spool.path(responsesDir), e.name), Reason: "cannot be written; the decision is kept and tried again until the agent is gone",
 			Remedy: "free some space, or mend the directory", Err: err}
 		var known *Problem
 		if errors.As(err, &known) {
@@ -860,7 +855,7 @@ func (s *Server) record(in *Inbound, d engine.Decision) {
 	s.log.Record(event, attrs...)
 }
 
-// problem notes what a user must mend. It is logged when it is new.
+// problem notes what a user must mend. It is told and logged when it is new.
 func (s *Server) problem(key string, p *Problem) {
 	s.mu.Lock()
 	old := s.problems[key]
@@ -874,19 +869,25 @@ func (s *Server) problem(key string, p *Problem) {
 		attrs = append(attrs, slog.String("error", p.Err.Error()))
 	}
 	s.log.Record(EventError, attrs...)
-	if s.cfg.Changed != nil {
-		s.cfg.Changed()
+	if s.cfg.Problem != nil {
+		s.cfg.Problem(s.about(key), p.Text())
 	}
 }
 
+// solved notes that nothing is wrong with key any more.
 func (s *Server) solved(key string) {
 	s.mu.Lock()
 	_, was := s.problems[key]
 	delete(s.problems, key)
 	s.mu.Unlock()
-	if was && s.cfg.Changed != nil {
-		s.cfg.Changed()
+	if was && s.cfg.Problem != nil {
+		s.cfg.Problem(s.about(key), "")
 	}
+}
+
+// about tells one server's things from another's.
+func (s *Server) about(key string) string {
+	return key + " of session " + s.cfg.SessionID + " in " + s.cfg.AgentDir
 }
 
 // sleep waits, and reports false if ctx ended first.

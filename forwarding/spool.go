@@ -71,6 +71,15 @@ func (p *Problem) Error() string {
 	return fmt.Sprintf("%s: %s: %v", p.File, p.Reason, p.Err)
 }
 
+// Text is the problem for the one who must mend it, in a sentence or two.
+func (p *Problem) Text() string {
+	text := p.File + " " + p.Reason
+	if p.Err != nil {
+		text += " (" + p.Err.Error() + ")"
+	}
+	return text + ". To mend it: " + p.Remedy + "."
+}
+
 // Unwrap returns what the system said.
 func (p *Problem) Unwrap() error { return p.Err }
 
