@@ -75,7 +75,7 @@ func (w *Walk) Decide(ctx context.Context, q *Question) (d Decision) {
 		return d
 	}
 	for _, l := range w.Links {
-		v, err := l.Review(ctx, q)
+		v, err := review(ctx, l, q)
 		if err == nil && v.Say == "allow" && capped(q) {
 			v = LinkVerdict{Say: "defer", Reason: "a link's allow does not count on this surface"}
 		}
@@ -88,7 +88,7 @@ func (w *Walk) Decide(ctx context.Context, q *Question) (d Decision) {
 		by := DecisionSource{Kind: ByAuthorizer, Name: l.Name(), Verdict: v.Say, Reason: v.Reason}
 		switch v.Say {
 		case "allow":
-			return Decision{Verdict: Approved, By: by}
+			return w.unlessDenied(q, Decision{Verdict: Approved, By: by})
 		case "deny":
 			return denial(v.Reason, by)
 		}
@@ -97,7 +97,12 @@ func (w *Walk) Decide(ctx context.Context, q *Question) (d Decision) {
 	if err != nil {
 		return gateError(err.Error())
 	}
-	// A deny that came into force while the terminal thought still counts.
+	return w.unlessDenied(q, d)
+}
+
+// unlessDenied holds an approval against the rules once more: a deny that came
+// into force while somebody thought still counts.
+func (w *Walk) unlessDenied(q *Question, d Decision) Decision {
 	if d.Verdict.Approves() {
 		if j := w.Rules.Judge(q); j.Action == Deny {
 			return denial(j.Reason, j.By)
@@ -106,14 +111,47 @@ func (w *Walk) Decide(ctx context.Context, q *Question) (d Decision) {
 	return d
 }
 
-// capped reports whether a link's allow must become defer: the path and
-// external_directory families, and asks whose surface is unknown.
-func capped(q *Question) bool {
-	s := q.Surface
-	if q.Intent != nil {
-		s = q.Intent.Surface
+// review asks one link. What is no verdict is an error, and so is a panic: a
+// broken link has not decided.
+func review(ctx context.Context, l Link, q *Question) (v LinkVerdict, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			v, err = LinkVerdict{}, fmt.Errorf("the link failed: %v", r)
+		}
+	}()
+	if v, err = l.Review(ctx, q); err != nil {
+		return LinkVerdict{}, err
 	}
-	return s == "" || strings.HasPrefix(s, "path") || strings.HasPrefix(s, "external_directory")
+	switch v.Say {
+	case "allow", "deny", "defer":
+		return v, nil
+	}
+	return LinkVerdict{}, fmt.Errorf("the link says %q, which is none of allow, deny, defer", v.Say)
+}
+
+// capped reports whether a link's allow must become defer: on the path and
+// external_directory families, in any direction, for an ask that opens such a
+// path beside its own value, and where it is unknown what the ask is about.
+// Without facts the surface is only the name of the tool.
+func capped(q *Question) bool {
+	if q.Intent == nil || q.Intent.Surface == "" || boundary(q.Intent.Surface) || boundary(q.Surface) {
+		return true
+	}
+	switch q.Kind {
+	case "path", "external_directory", "bash_external_directory":
+		return true
+	}
+	for i := range q.Evidence {
+		if q.Evidence[i].Label == "external path" {
+			return true
+		}
+	}
+	return false
+}
+
+// boundary is IsBoundarySurface, and true for directions yet to come.
+func boundary(surface string) bool {
+	return IsBoundarySurface(surface) || strings.HasPrefix(surface, SurfacePath+"_") || strings.HasPrefix(surface, SurfaceExternalDirectory+"_")
 }
 
 func denial(reason string, by DecisionSource) Decision {
