@@ -1,0 +1,21 @@
+//go:build headless
+
+package app
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nod-agents/nod/app/node"
+)
+
+// hasDesktop: this build has no tray and no windows.
+const hasDesktop = false
+
+func (n *nod) desktop(context.Context, *node.Node, *slog.Logger) frontEnd {
+	panic("a build without a desktop chose it")
+}
+
+func (n *nod) windowCommands() []*cobra.Command { return nil }

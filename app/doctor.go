@@ -1,0 +1,58 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nod-agents/nod/app/doctor"
+	"github.com/nod-agents/nod/app/visible"
+	"github.com/nod-agents/nod/notify"
+)
+
+func (n *nod) doctorCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check what Nod stands on, and say how to mend it",
+		Long:  "Check the display, the tray host, the notification server, file watches, directory modes\nand heartbeats. Exits 1 if something does not work.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			set, err := n.settings()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(c.Context(), 5*time.Second)
+			defer cancel()
+			findings := doctor.Examine(ctx, doctor.Host{
+				Getenv: n.getenv, Desktop: hasDesktop, BusAddress: notify.SessionBus(n.getenv, os.Getuid()),
+				AgentDirs: set.AgentDirs, Sessions: set.Sessions, ConfigDir: n.dirs.Config, StateDir: n.dirs.State, Proc: "/proc",
+			})
+			code := exitDone
+			for _, f := range findings {
+				if f.Level == doctor.Bad {
+					code = exitDenied
+				}
+				if asJSON {
+					err = printJSON(n.Stdout, f)
+				} else {
+					_, err = fmt.Fprintf(n.Stdout, "%-4s  %s: %s\n", f.Level, f.Check, visible.Line(f.Says, 0))
+					if f.Remedy != "" {
+						fmt.Fprintf(n.Stdout, "      → %s\n", visible.Line(f.Remedy, 0))
+					}
+				}
+				if err != nil {
+					return fmt.Errorf("printing the findings: %w", err)
+				}
+			}
+			if code != exitDone {
+				return &exitError{code: code}
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	return c
+}

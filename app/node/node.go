@@ -1,0 +1,367 @@
+// Package node is the serving node: it decides forwarded asks by one walk (its
+// own rules, its links, then a human), keeps the grants of the sessions it
+// serves, and tells every front end what waits.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nod-agents/nod/app/board"
+	"github.com/nod-agents/nod/app/pipe"
+	"github.com/nod-agents/nod/app/reviewlog"
+	"github.com/nod-agents/nod/engine"
+	"github.com/nod-agents/nod/engine/policy"
+	"github.com/nod-agents/nod/forwarding"
+)
+
+// Config says what a node serves and judges by.
+type Config struct {
+	Inboxes   []Inbox
+	ConfigDir string // of Nod's own policy; empty: none
+	Global    string // replaces the files of the global policy scope; empty: none
+	Project   string // the project whose policy counts, if Trusted
+	Trusted   bool
+	Home      string
+	Files     policy.Files
+
+	// Human says that somebody or some program watches the board. Without one
+	// an ask is unavailable at once.
+	Human bool
+	// Links makes the authorizer chain of a policy; nil means none.
+	Links func(policy.Settings) []engine.Link
+
+	Now    func() time.Time
+	Review *reviewlog.Log
+	Log    *slog.Logger
+}
+
+// Inbox is one session in one agent directory.
+type Inbox struct {
+	AgentDir  string
+	SessionID string
+}
+
+// String says which session is served where.
+func (i Inbox) String() string { return fmt.Sprintf("session %q in %s", i.SessionID, i.AgentDir) }
+
+// Node is safe for concurrent use. It satisfies desk.Node and
+// forwarding.Decider.
+type Node struct {
+	cfg    Config
+	board  *board.Board
+	grants *engine.SessionRules
+	rules  *rules
+
+	mu       sync.Mutex
+	paused   bool
+	problems map[string]string
+	serving  map[Inbox]bool
+	watch    map[chan struct{}]struct{}
+}
+
+// New returns a node that has not decided anything yet.
+func New(cfg Config) *Node {
+	n := &Node{
+		cfg:      cfg,
+		board:    board.New(cfg.Now),
+		problems: map[string]string{},
+		serving:  map[Inbox]bool{},
+		watch:    map[chan struct{}]struct{}{},
+	}
+	n.grants = engine.NewSessionRules(cfg.Now, engine.Options{Home: cfg.Home, Cwd: cfg.Project})
+	n.rules = newRules(cfg)
+	return n
+}
+
+// Decide is the walk of one forwarded ask. It returns when the ask is decided
+// or ctx ends, which withdraws it.
+func (n *Node) Decide(ctx context.Context, in *forwarding.Inbound) engine.Decision {
+	q := n.offer(in.Question)
+	inbox := Inbox{in.AgentDir, q.SessionID}
+	w := engine.Walk{
+		Rules:    judge{n, inbox},
+		Terminal: terminal(func(ctx context.Context, q *engine.Question) (engine.Decision, error) { return n.ask(ctx, in, q) }),
+		Reviewed: n.reviewed,
+	}
+	if n.cfg.Links != nil {
+		w.Links = n.cfg.Links(n.rules.of(inbox, q.Principal.AgentName).policy.Settings)
+	}
+	d := w.Decide(ctx, q)
+	if d.Verdict != engine.ApprovedForServingSession {
+		return d
+	}
+	n.record(inbox, q)
+	d.Verdict = engine.Approved
+	return d
+}
+
+// offer leaves out of q's suggestion what would not have answered q itself: a
+// grant must never be wider than, or beside, the ask it is shown under.
+func (n *Node) offer(q *engine.Question) *engine.Question {
+	kept := slices.DeleteFunc(slices.Clone(q.Suggestion), func(g engine.Grant) bool {
+		return !slices.ContainsFunc(asked(q), func(v string) bool {
+			return engine.PatternMatches(g.Surface, g.Pattern, v, engine.Options{Home: n.cfg.Home, Cwd: n.cfg.Project})
+		})
+	})
+	if len(kept) == len(q.Suggestion) {
+		return q
+	}
+	fewer := *q
+	fewer.Suggestion = kept
+	return &fewer
+}
+
+// asked are the spellings of everything that q asks for.
+func asked(q *engine.Question) []string {
+	values := []string{q.Value}
+	if q.Intent != nil {
+		values = append(values, q.Intent.MatchValues...)
+	}
+	for _, e := range q.Evidence {
+		values = append(values, e.Text)
+		if e.Detail != nil {
+			values = append(values, *e.Detail)
+		}
+	}
+	return values
+}
+
+// terminal is a function as an engine.Terminal.
+type terminal func(context.Context, *engine.Question) (engine.Decision, error)
+
+func (t terminal) Authorize(ctx context.Context, q *engine.Question) (engine.Decision, error) {
+	return t(ctx, q)
+}
+
+// ask puts q on the board and waits for its end.
+func (n *Node) ask(ctx context.Context, in *forwarding.Inbound, q *engine.Question) (engine.Decision, error) {
+	if !n.cfg.Human {
+		return engine.Denying("Nobody is there to answer: Nod runs without a front end.").Authorize(ctx, q)
+	}
+	a, done := n.board.Add(board.Ask{Question: q, Hash: in.Hash, AgentDir: in.AgentDir, Notes: n.notes(in, q)})
+	n.event("forwarded_permission.prompted", q, slog.String("surface", q.Surface), slog.String("tool", q.Tool), slog.String("value", q.Value))
+	// A grant or a rule that came while the ask was on its way to the board.
+	n.settle(a)
+	select {
+	case end := <-done:
+		return end.Decision, nil
+	case <-ctx.Done():
+		if n.board.Withdraw(a.Key, context.Cause(ctx).Error()) {
+			return engine.Decision{}, fmt.Errorf("withdrawn: %w", context.Cause(ctx))
+		}
+		return (<-done).Decision, nil
+	}
+}
+
+// notes are what a human should know beside the ask.
+func (n *Node) notes(in *forwarding.Inbound, q *engine.Question) []string {
+	var notes []string
+	if len(q.Suggestion) < len(in.Question.Suggestion) {
+		notes = append(notes, "The agent also proposed a session grant that does not fit this ask; it is not offered.")
+	}
+	if q.Intent == nil {
+		notes = append(notes, "The agent sent no facts that rules could be held against, so only you can decide.")
+	}
+	return notes
+}
+
+// record keeps a whole-session grant (record 0006): the serving node is its
+// only holder.
+func (n *Node) record(inbox Inbox, q *engine.Question) {
+	for _, g := range q.Suggestion {
+		r, err := n.grants.Record(engine.NewGrant{
+			Grant:     g,
+			Scope:     engine.Scope{SessionID: inbox.SessionID},
+			AgentName: q.Principal.AgentName,
+			Asked:     engine.Asked{Surface: g.Surface, Values: asked(q)},
+		})
+		if err != nil {
+			n.cfg.Log.Warn("a session grant was not recorded", "surface", g.Surface, "pattern", g.Pattern, "error", err)
+			n.event("permission_forwarding.warning", q, slog.String("reason", err.Error()))
+			continue
+		}
+		n.event("forwarded_permission.session_recorded", q, slog.String("surface", r.Surface), slog.String("pattern", r.Pattern), slog.String("grantId", r.ID))
+	}
+	n.changed()
+	n.Rejudge()
+}
+
+// Rejudge holds every waiting ask against the rules and grants as they are
+// now; those that they decide leave the board.
+func (n *Node) Rejudge() {
+	for _, a := range n.board.Pending() {
+		n.settle(a)
+	}
+}
+
+func (n *Node) settle(a *board.Ask) {
+	j := judge{n, Inbox{a.AgentDir, a.SessionID}}.Judge(a.Question)
+	d, ok := j.Decision()
+	if !ok {
+		return
+	}
+	if err := n.board.Decide(a.Key, a.Hash, d); err != nil && !errors.Is(err, board.ErrGone) {
+		n.cfg.Log.Warn("a rule could not settle a waiting ask", "error", err)
+	}
+}
+
+// reviewed logs what one link said.
+func (n *Node) reviewed(q *engine.Question, link string, v engine.LinkVerdict, err error) {
+	attrs := []slog.Attr{slog.String("link", link), slog.String("verdict", v.Say)}
+	if v.Reason != "" {
+		attrs = append(attrs, slog.String("reason", v.Reason))
+	}
+	if err != nil {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	n.event("authorizer_chain_resolved", q, attrs...)
+}
+
+func (n *Node) event(name string, q *engine.Question, attrs ...slog.Attr) {
+	n.cfg.Review.Record(name, append([]slog.Attr{
+		slog.String("requestId", q.ID),
+		slog.String("requesterAgentName", q.Principal.AgentName),
+		slog.String("requesterSessionId", q.Principal.SessionID),
+		slog.String("targetSessionId", q.SessionID),
+	}, attrs...)...)
+}
+
+// Board holds the asks that wait.
+func (n *Node) Board() *board.Board { return n.board }
+
+// Grants are the session grants in force, oldest first.
+func (n *Node) Grants() []pipe.Grant {
+	var list []pipe.Grant
+	for _, g := range n.grants.List() {
+		list = append(list, pipe.Grant{
+			ID: g.ID, SessionID: g.Scope.SessionID, Requester: g.Scope.Requester, Agent: g.AgentName,
+			Surface: g.Surface, Pattern: g.Pattern, Since: g.Since, Until: g.Until, Hits: int(g.Hits()), LastUse: g.LastUse(),
+		})
+	}
+	return list
+}
+
+// Revoke takes one grant back.
+func (n *Node) Revoke(id string) error {
+	if err := n.grants.Revoke(id); err != nil {
+		return fmt.Errorf("revoking grant %s: %w", id, err)
+	}
+	n.cfg.Review.Record("session_grant.revoked", slog.String("grantId", id))
+	n.changed()
+	return nil
+}
+
+// ClearGrants takes all grants back and says how many there were.
+func (n *Node) ClearGrants() int {
+	count := n.grants.Clear()
+	n.cfg.Review.Record("session_grant.cleared", slog.Int("count", count))
+	n.changed()
+	return count
+}
+
+// Paused reports whether asks wait without anything popping up.
+func (n *Node) Paused() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.paused
+}
+
+// SetPaused starts or ends a pause.
+func (n *Node) SetPaused(on bool) {
+	n.mu.Lock()
+	was := n.paused
+	n.paused = on
+	n.mu.Unlock()
+	if was != on {
+		n.changed()
+	}
+}
+
+// Problem says what the user must mend about one thing; an empty text says
+// that it is mended.
+func (n *Node) Problem(about, text string) {
+	n.mu.Lock()
+	was := n.problems[about]
+	if text == "" {
+		delete(n.problems, about)
+	} else {
+		n.problems[about] = text
+	}
+	n.mu.Unlock()
+	if was != text {
+		if text != "" {
+			n.cfg.Log.Warn(text, "about", about)
+		}
+		n.changed()
+	}
+}
+
+// Problems are what the user must mend, one sentence each.
+func (n *Node) Problems() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	texts := make([]string, 0, len(n.problems))
+	for _, t := range n.problems {
+		texts = append(texts, t)
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+// Serves says that inbox is being served, or no longer is.
+func (n *Node) Serves(inbox Inbox, on bool) {
+	n.mu.Lock()
+	if on {
+		n.serving[inbox] = true
+	} else {
+		delete(n.serving, inbox)
+	}
+	n.mu.Unlock()
+	n.changed()
+}
+
+// Serving names the inboxes that are served.
+func (n *Node) Serving() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	lines := make([]string, 0, len(n.serving))
+	for i := range n.serving {
+		lines = append(lines, i.String())
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// LogPath is the review log's file.
+func (n *Node) LogPath() string { return n.cfg.Review.Path() }
+
+// Watch returns a channel that becomes readable after grants, pause, problems
+// or what is served changed, and a function that ends the watch.
+func (n *Node) Watch() (changes <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.watch[c] = struct{}{}
+	return c, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.watch, c)
+	}
+}
+
+func (n *Node) changed() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c := range n.watch {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}

@@ -1,0 +1,340 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/nod-agents/nod/app/control"
+	"github.com/nod-agents/nod/app/link"
+	"github.com/nod-agents/nod/app/node"
+	"github.com/nod-agents/nod/app/policyfile"
+	"github.com/nod-agents/nod/app/program"
+	"github.com/nod-agents/nod/app/reviewlog"
+	"github.com/nod-agents/nod/app/settings"
+	"github.com/nod-agents/nod/app/terminal"
+	"github.com/nod-agents/nod/app/trust"
+	"github.com/nod-agents/nod/engine"
+	"github.com/nod-agents/nod/engine/policy"
+	"github.com/nod-agents/nod/forwarding"
+	"github.com/nod-agents/nod/heartbeat"
+)
+
+// serving is everything that one run of nod serve needs.
+type serving struct {
+	inboxes  []node.Inbox
+	frontend string // desktop, terminal or none
+	program  string // of --exec
+	global   string // of --policy
+
+	place control.Place
+	log   string // the review log's path
+	// ready is called once every inbox is announced.
+	ready func()
+}
+
+func (n *nod) serveCommand() *cobra.Command {
+	var sessions, agentDirs []string
+	var frontend, exec, policyPath string
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve: decide by rules, ask you about the rest, answer the agents",
+		Long: `Serve until SIGINT or SIGTERM (or Quit in the tray).
+
+Agents write their asks into the inbox of a session; Nod decides them by its
+rules and asks you about the rest. Defaults come from the settings file.`,
+		Example: `  nod serve
+  nod serve --frontend terminal
+  nod serve --session ci --frontend none --exec ./decide.sh`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			set, err := n.settings()
+			if err != nil {
+				return err
+			}
+			s := serving{program: exec, global: policyPath, place: n.place(), log: n.logPath()}
+			if len(sessions) == 0 {
+				sessions = set.Sessions
+			}
+			if len(agentDirs) == 0 {
+				agentDirs = set.AgentDirs
+			}
+			if !c.Flags().Changed("frontend") {
+				frontend = set.Frontend
+			}
+			if s.inboxes, err = inboxes(sessions, agentDirs); err != nil {
+				return err
+			}
+			if s.frontend, err = n.chooseFrontend(frontend); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return n.serve(ctx, s)
+		},
+	}
+	f := c.Flags()
+	f.StringArrayVar(&sessions, "session", nil, "`ID` of a session to serve; may be repeated (default: desktop)")
+	f.StringArrayVar(&agentDirs, "agent-dir", nil, "agent `DIR`ectory to serve it in; may be repeated (default: $PI_CODING_AGENT_DIR, else ~/.pi/agent)")
+	f.StringVar(&frontend, "frontend", settings.Auto, "where you answer: auto, desktop, terminal or none")
+	f.StringVar(&exec, "exec", "", "`PROGRAM` that answers asks: the ask as JSON on its stdin, its answer on its stdout")
+	f.StringVar(&policyPath, "policy", "", "policy `FILE` in place of the global policy")
+	return c
+}
+
+func inboxes(sessions, agentDirs []string) ([]node.Inbox, error) {
+	var all []node.Inbox
+	for _, dir := range agentDirs {
+		abs, err := absolute(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range sessions {
+			trimmed, err := heartbeat.CheckSession(id)
+			if err != nil {
+				return nil, fmt.Errorf("--session %q: %w", id, err)
+			}
+			if i := (node.Inbox{AgentDir: abs, SessionID: trimmed}); !slices.Contains(all, i) {
+				all = append(all, i)
+			}
+		}
+	}
+	return all, nil
+}
+
+// chooseFrontend resolves auto to what this process can show.
+func (n *nod) chooseFrontend(name string) (string, error) {
+	if err := settings.CheckFrontend(name); err != nil {
+		return "", fmt.Errorf("--frontend: %w", err)
+	}
+	display := n.hasDisplay()
+	tty := term.IsTerminal(int(n.Stdin.Fd())) && term.IsTerminal(int(n.Stdout.Fd()))
+	switch name {
+	case settings.Auto:
+		switch {
+		case hasDesktop && display:
+			return settings.Desktop, nil
+		case tty:
+			return settings.Terminal, nil
+		}
+		return "", withHint(errors.New("there is neither a display nor a terminal to ask you in"),
+			"to decide by rules alone use --frontend none; to let a program answer add --exec PROGRAM")
+	case settings.Desktop:
+		if !hasDesktop {
+			return "", withHint(errors.New("this build has no desktop"), "use --frontend terminal, or a build without -tags headless")
+		}
+		if !display {
+			return "", withHint(errors.New("there is no display"), "set DISPLAY or WAYLAND_DISPLAY, or use --frontend terminal")
+		}
+	case settings.Terminal:
+		if !tty {
+			return "", withHint(errors.New("stdin and stdout are no terminal"), "run it in a terminal, or use --frontend none")
+		}
+	}
+	return name, nil
+}
+
+// serve runs until ctx ends, the front end is quit, or nothing can be served.
+func (n *nod) serve(ctx context.Context, s serving) error {
+	log := n.logger()
+	instance, err := control.Listen(s.place, agentDirs(s.inboxes), log)
+	var running *control.RunningError
+	if errors.As(err, &running) {
+		return n.showRunning(ctx, s.place, running)
+	}
+	if err != nil {
+		return fmt.Errorf("taking the agent directory: %w", err)
+	}
+	review, err := reviewlog.Open(s.log, reviewlog.Options{FieldWidth: n.fieldWidth(s)})
+	if err != nil {
+		return errors.Join(err, instance.Close())
+	}
+	defer review.Close()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cwd, trusted := n.project(log)
+	links := link.New(link.Config{Log: log, Environ: n.Environ})
+	nd := node.New(node.Config{
+		Inboxes: s.inboxes, ConfigDir: n.dirs.Config, Global: s.global, Project: cwd, Trusted: trusted,
+		Home: n.home, Files: policyfile.Disk{}, Human: s.frontend != settings.None || s.program != "",
+		Links:  func(p policy.Settings) []engine.Link { return links.Chain(p) },
+		Now:    time.Now,
+		Review: review,
+		Log:    log,
+	})
+
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { nd.WatchPolicy(ctx) })
+	if err := n.startServers(ctx, &wg, nd, s, review); err != nil {
+		return err
+	}
+
+	front := frontEnd{run: func(ctx context.Context) error { <-ctx.Done(); return nil }, show: func() error { return errors.New("it has no window") }}
+	switch s.frontend {
+	case settings.Desktop:
+		front = n.desktop(ctx, nd, log)
+	case settings.Terminal:
+		front.run = func(ctx context.Context) error {
+			return terminal.Run(ctx, terminal.Config{
+				Node: nd, In: n.Stdin, Out: n.Stdout, Now: time.Now, Log: log,
+				Plain: n.getenv("NO_COLOR") != "" || n.getenv("TERM") == "dumb",
+			})
+		}
+	}
+	wg.Go(func() {
+		service := control.Service{Node: nd, Show: front.show, Frontend: s.frontend, Version: version()}
+		if err := instance.Serve(ctx, service); err != nil {
+			nd.Problem("control", "Commands such as nod grants cannot reach this Nod: "+err.Error())
+		}
+	})
+	if s.program != "" {
+		wg.Go(func() {
+			err := program.Run(ctx, program.Config{
+				Board: nd.Board(), Program: s.program, Env: n.Environ, Alone: s.frontend == settings.None, Now: time.Now, Log: log,
+			})
+			if err != nil {
+				nd.Problem("program", "The program that answers asks cannot be run: "+err.Error())
+				if s.frontend == settings.None {
+					cancel()
+				}
+			}
+		})
+	}
+	if err := front.run(ctx); err != nil {
+		return &exitError{exitInternal, err}
+	}
+	return nil
+}
+
+// frontEnd is where a human answers. run must be called on the main goroutine.
+type frontEnd struct {
+	run  func(context.Context) error
+	show func() error
+}
+
+// startServers serves every inbox and says so once all can be seen by children.
+func (n *nod) startServers(ctx context.Context, wg *sync.WaitGroup, nd *node.Node, s serving, review *reviewlog.Log) error {
+	beat := heartbeat.NewWriter(heartbeat.SystemClock(), nil, n.logger())
+	var announced sync.WaitGroup
+	for _, inbox := range s.inboxes {
+		var server *forwarding.Server
+		problems := mirror{node: nd, about: "inbox " + inbox.String()}
+		server, err := forwarding.NewServer(forwarding.Config{
+			AgentDir: inbox.AgentDir, SessionID: inbox.SessionID, Decider: nd, Beat: beat, Log: review,
+			Timeout: nd.Timeout(inbox),
+			Changed: func() { problems.show(server.Problems()) },
+		})
+		if err != nil {
+			return fmt.Errorf("serving %s: %w", inbox, err)
+		}
+		ended := make(chan struct{})
+		wg.Go(func() {
+			defer close(ended)
+			if err := server.Run(ctx); err != nil {
+				nd.Problem("inbox "+inbox.String(), fmt.Sprintf("The inbox of %s is not served: %v", inbox, err))
+			}
+			nd.Serves(inbox, false)
+		})
+		announced.Go(func() {
+			select {
+			case <-server.Ready():
+				nd.Serves(inbox, true)
+				fmt.Fprintf(n.Stderr, "serving %s\n", inbox)
+			case <-ended:
+			}
+		})
+	}
+	wg.Go(func() {
+		announced.Wait()
+		if s.ready != nil {
+			s.ready()
+		}
+	})
+	return nil
+}
+
+// mirror keeps the problems of one inbox among those of the node.
+type mirror struct {
+	node  *node.Node
+	about string
+
+	mu    sync.Mutex
+	shown map[string]bool
+}
+
+func (m *mirror) show(problems []forwarding.Problem) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	gone := m.shown
+	m.shown = map[string]bool{}
+	for _, p := range problems {
+		about := m.about + " " + p.File
+		m.shown[about] = true
+		delete(gone, about)
+		text := p.Error()
+		if p.Remedy != "" {
+			text += " (" + p.Remedy + ")"
+		}
+		m.node.Problem(about, text)
+	}
+	for about := range gone {
+		m.node.Problem(about, "")
+	}
+}
+
+// showRunning brings the Nod that already serves to the front.
+func (n *nod) showRunning(ctx context.Context, place control.Place, running *control.RunningError) error {
+	c, err := control.Dial(ctx, place, running.AgentDir)
+	if err != nil {
+		return errors.Join(running, err)
+	}
+	defer c.Close()
+	if err := c.Show(ctx); err != nil {
+		return withHint(fmt.Errorf("%w, and %w", running, err), "stop it first, or serve another --agent-dir")
+	}
+	fmt.Fprintf(n.Stderr, "nod is already running (process %d): showing it\n", running.PID)
+	return nil
+}
+
+// project is the directory whose policy counts beside the global one.
+func (n *nod) project(log interface{ Warn(string, ...any) }) (dir string, trusted bool) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", false
+	}
+	trusted, err = trust.Open(n.dirs.State).Trusted(dir)
+	if err != nil {
+		log.Warn("reading which projects are trusted", "error", err)
+	}
+	return dir, trusted
+}
+
+// fieldWidth is the longest field of the review log, from the policy.
+func (n *nod) fieldWidth(s serving) int {
+	p := policy.NewLoader(policyfile.Disk{}, false).Load(policy.Places{
+		AgentDir: s.inboxes[0].AgentDir, ConfigDir: n.dirs.Config, Global: s.global, Home: n.home,
+	})
+	return p.Settings.ReviewLogFieldMaxWidth
+}
+
+func agentDirs(all []node.Inbox) []string {
+	var dirs []string
+	for _, i := range all {
+		if !slices.Contains(dirs, i.AgentDir) {
+			dirs = append(dirs, i.AgentDir)
+		}
+	}
+	return dirs
+}
