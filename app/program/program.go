@@ -171,25 +171,26 @@ func (c *Config) ask(ctx context.Context, a *board.Ask) (board.Answer, error) {
 	case errors.Is(err, exec.ErrWaitDelay):
 		return board.Answer{}, errors.New("it ended but something it started keeps its output open")
 	case err != nil:
-		return board.Answer{}, fmt.Errorf("%w: %s", err, visible.Line(strings.TrimSpace(complaints.String()), 500))
+		return board.Answer{}, fmt.Errorf("%w: %s", err, visible.Line(strings.TrimSpace(complaints.kept.String()), 500))
 	case out.over:
 		return board.Answer{}, fmt.Errorf("its answer is longer than %d bytes", maxAnswer)
 	}
-	return ParseAnswer(out.Bytes())
+	return ParseAnswer(out.kept.Bytes())
 }
 
 // bounded keeps the first max bytes and swallows the rest, so that a program
-// that floods its output neither fills memory nor blocks.
+// that floods its output neither fills memory nor blocks. The buffer is not
+// embedded: its ReadFrom would go past the bound.
 type bounded struct {
-	bytes.Buffer
+	kept bytes.Buffer
 	max  int
 	over bool
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	keep := min(len(p), b.max-b.Len())
+	keep := min(len(p), b.max-b.kept.Len())
 	b.over = b.over || keep < len(p)
-	b.Buffer.Write(p[:keep])
+	b.kept.Write(p[:keep])
 	return len(p), nil
 }
 
