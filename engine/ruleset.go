@@ -127,6 +127,8 @@ type Grants interface {
 	// A grant on a bare path surface covers both of its directions. Hits are
 	// not counted: see SessionRules.Used.
 	Find(surface string, values []string) *SessionGrant
+	// FindExact is Find among the grants without wildcards.
+	FindExact(surface string, values []string) *SessionGrant
 }
 
 // Match is what the rules say of a query.
@@ -199,8 +201,11 @@ func (r *Ruleset) resolve(q *Query, surface string) Match {
 		}
 		if m.Via == ViaWhole {
 			// The ask is for the whole line, so a grant for one unit of it
-			// does not answer.
-			granted = q.Whole
+			// does not answer, though its stars may reach over the rest.
+			if g := q.Grants.FindExact(surface, q.Whole); g != nil {
+				m.Action, m.Origin, m.Grant = Allow, OriginSession, g
+			}
+			return m
 		}
 		m.grant(q.Grants, granted)
 	}
