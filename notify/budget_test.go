@@ -28,8 +28,8 @@ func TestBudgetLines(t *testing.T) {
 		{"ab " + strings.Repeat("x", 20), 3}, // the long word begins on its own line
 		{strings.Repeat("M", 6), 1},          // 6 × 1.6 < 10
 		{strings.Repeat("M", 7), 2},
-		{strings.Repeat("漢", 5), 1},
-		{strings.Repeat("漢", 6), 2},
+		{strings.Repeat("漢", 4), 1},
+		{strings.Repeat("漢", 5), 2},
 	} {
 		if got := b.lines(c.body); got != c.lines {
 			t.Errorf("lines(%q) = %d, want %d", c.body, got, c.lines)
@@ -59,6 +59,21 @@ func TestBudgetCut(t *testing.T) {
 	}
 	if got := b.Cut(strings.Repeat("\n", 100) + "x"); !b.Fits(got) || !strings.HasSuffix(got, "x") {
 		t.Errorf("Cut = %q", got)
+	}
+}
+
+func TestBudgetOfAServer(t *testing.T) {
+	for _, c := range []struct {
+		server  string
+		urgency Urgency
+		lines   int
+	}{{gnome, Critical, 5}, {gnome, Normal, 1}, {xfce, Normal, 6}, {"Plasma", Critical, unknown.Lines}} {
+		if got := capabilities([]string{"body"}, c.server).budget(c.urgency); got.Lines != c.lines {
+			t.Errorf("%s: %+v", c.server, got)
+		}
+	}
+	if got := capabilities([]string{"actions"}, xfce).budget(Critical); got.Fits("x") {
+		t.Errorf("a server without bodies shows %+v", got)
 	}
 }
 

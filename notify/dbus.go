@@ -280,6 +280,7 @@ func (d *desktop) farewell() {
 			}
 		}
 		if it.id != 0 && d.server != nil {
+			d.blank(it.id)
 			calls = append(calls, d.server.object.Go(closeMethod, 0, make(chan *dbus.Call, 1), it.id))
 		}
 	}
@@ -509,7 +510,7 @@ func (d *desktop) expired(it *item) {
 // return why.
 func (d *desktop) drop(it *item, why error) {
 	if it.id != 0 {
-		d.closeID(it.id)
+		d.takeOff(it.id)
 	}
 	if it.flight != nil {
 		it.flight.gone = why
@@ -534,6 +535,21 @@ func (d *desktop) forget(it *item) {
 func (d *desktop) abandon(r *request, why error) {
 	r.gone = why
 	d.waiting = slices.DeleteFunc(d.waiting, func(w *request) bool { return w == r })
+}
+
+// takeOff takes a note off the screen that nobody has answered.
+func (d *desktop) takeOff(id uint32) {
+	d.blank(id)
+	d.closeID(id)
+}
+
+// blank turns a note on a server that does not take it off the screen into one
+// that says so and has no buttons.
+func (d *desktop) blank(id uint32) {
+	if d.server != nil && d.server.caps.Server == notificationDaemon {
+		_, args := d.server.notify(&d.cfg, id, Note{Title: "No longer waiting"})
+		d.server.object.Go(notifyMethod, dbus.FlagNoReplyExpected, nil, args...)
+	}
 }
 
 // closeID asks the server to close one of its notes. Whether it is still there

@@ -14,8 +14,17 @@ import (
 // defaultKey is the specification's action for a click on the note itself.
 const defaultKey = "default"
 
-// xfce is the server that draws the default action as one more button.
-const xfce = "Xfce Notify Daemon"
+// Servers with ways of their own, by the name they give themselves.
+const (
+	// It draws the default action as one more button, and a click on the note
+	// itself only closes it.
+	xfce = "Xfce Notify Daemon"
+	// Version 3.20 answers CloseNotification as it should and leaves the note
+	// on screen, buttons and all.
+	notificationDaemon = "Notification Daemon"
+	// It folds notes that are not critical.
+	gnome = "gnome-shell"
+)
 
 // server is one owner of the server's name.
 type server struct {
@@ -174,7 +183,8 @@ func (d *desktop) reshow() {
 
 // notify makes the arguments of Notify.
 func (s *server) notify(cfg *Config, replaces uint32, n Note) (Shown, []any) {
-	shown := Shown{Backend: ByDBus, Whole: s.caps.Body.Fits(clean(n.Body, true))}
+	budget := s.caps.budget(n.Urgency)
+	shown := Shown{Backend: ByDBus, Whole: budget.Fits(clean(n.Body, true))}
 	var actions []string
 	if s.caps.HasActions {
 		click := ""
@@ -194,7 +204,7 @@ func (s *server) notify(cfg *Config, replaces uint32, n Note) (Shown, []any) {
 	}
 	body := ""
 	if s.caps.HasBody {
-		body = s.caps.Body.Cut(clean(n.Body, true))
+		body = budget.Cut(clean(n.Body, true))
 		if s.caps.HasMarkup {
 			body = escape(body)
 		}

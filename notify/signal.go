@@ -98,6 +98,8 @@ func (d *desktop) invoked(it *item, on version, current bool, key string) {
 	token := it.token
 	if current {
 		// NotificationClosed may or may not follow, so this ends it.
+		d.closeID(it.id)
+		it.id = 0
 		d.drop(it, ErrWithdrawn)
 	}
 	d.emit(Event{Kind: Invoked, Note: on.note, Action: key, Token: token})

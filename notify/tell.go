@@ -10,7 +10,7 @@ import (
 func (d *desktop) fallBack(r *request, why error) {
 	it := d.item(r)
 	if it.id != 0 {
-		d.closeID(it.id) // the content before, which must not be clicked for this one
+		d.takeOff(it.id) // the content before, which must not be clicked for this one
 		it.id = 0
 	}
 	it.note, it.shown, it.before = r.note, Shown{Backend: ByBeeep}, nil

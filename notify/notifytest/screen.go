@@ -4,9 +4,11 @@ package notifytest
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"image"
-	_ "image/png" // Pixels reads screenshots
+	"image/draw"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -151,47 +153,40 @@ func (s *Screen) Screenshot(t testing.TB, name string) string {
 	return path
 }
 
-// Settled takes screenshots until two in a row are the same, and saves that as
-// name.png: animations are over then.
-func (s *Screen) Settled(t testing.TB, name string) string {
+// Settled waits until the screen holds still and returns what is on it. Its
+// picture is saved as name.png, if name is not empty.
+func (s *Screen) Settled(t testing.TB, name string) *image.RGBA {
 	t.Helper()
-	path, last := "", ""
+	var last *image.RGBA
 	Eventually(t, "the screen to hold still", func() bool {
 		time.Sleep(150 * time.Millisecond)
-		path = filepath.Join(Artifacts(t), name+".png")
-		run(t, s.Env(), "import", "-window", "root", path)
-		raw, err := os.ReadFile(path)
+		now := s.pixels(t)
+		same := last != nil && Same(now, last, now.Rect)
+		last = now
+		return same
+	})
+	if name != "" {
+		path := filepath.Join(Artifacts(t), name+".png")
+		f, err := os.Create(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		same := sameImage(t, raw, last)
-		last = string(raw)
-		return same
-	})
-	t.Logf("picture: %s", path)
-	return path
+		defer f.Close()
+		if err := png.Encode(f, last); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("picture: %s", path)
+	}
+	return last
 }
 
-func sameImage(t testing.TB, raw []byte, last string) bool {
-	if last == "" {
-		return false
-	}
-	a, _, err := image.Decode(strings.NewReader(string(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, _, err := image.Decode(strings.NewReader(last))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.Bounds() != b.Bounds() {
-		return false
-	}
-	for y := a.Bounds().Min.Y; y < a.Bounds().Max.Y; y++ {
-		for x := a.Bounds().Min.X; x < a.Bounds().Max.X; x++ {
-			if a.At(x, y) != b.At(x, y) {
-				return false
-			}
+// Same reports whether two pictures are the same within r.
+func Same(a, b *image.RGBA, r image.Rectangle) bool {
+	r = r.Intersect(a.Rect).Intersect(b.Rect)
+	for y := r.Min.Y; y < r.Max.Y; y++ {
+		i, j, n := a.PixOffset(r.Min.X, y), b.PixOffset(r.Min.X, y), 4*r.Dx()
+		if !bytes.Equal(a.Pix[i:i+n], b.Pix[j:j+n]) {
+			return false
 		}
 	}
 	return true
@@ -257,14 +252,93 @@ func (s *Screen) Notification(t testing.TB) Window {
 	return found[0]
 }
 
-// ClickNotificationButton clicks the k-th of the n buttons of the notification
-// on screen, counted from 1. The buttons of xfce4-notifyd and of
-// notification-daemon stand in one row at the bottom and share its width.
+// ClickNotificationButton clicks the k-th of the n buttons of the one
+// notification on screen, counted from 1. It looks for them in a picture, and
+// fails the test if there are not n.
 func (s *Screen) ClickNotificationButton(t testing.TB, k, n int) {
 	t.Helper()
 	w := s.Notification(t)
-	const side, up = 14, 31
-	s.Click(t, w, side+(2*k-1)*(w.Width-2*side)/(2*n), w.Height-up)
+	var at []image.Point
+	Eventually(t, fmt.Sprintf("a row of %d buttons", n), func() bool {
+		w = s.Notification(t)
+		at = buttons(s.pixels(t), w)
+		return len(at) == n
+	})
+	s.Click(t, w, at[k-1].X-w.X, at[k-1].Y-w.Y)
+}
+
+// buttons finds the lowest row of things in the notification w, each apart from
+// the next by some pixels of background: framed buttons in xfce4-notifyd, bare
+// words in notification-daemon. It returns their centres on the screen.
+func buttons(img *image.RGBA, w Window) []image.Point {
+	const edge, gap = 8, 6 // pixels: a frame and its shadow; more than between letters
+	x0, x1 := w.X+edge, w.X+w.Width-edge
+	background := img.RGBAAt(x0+4, w.Y+w.Height-edge-12)
+	// Shadows are fainter than that, faces of buttons are not.
+	const faint = 10
+	drawn := func(x, y int) bool {
+		c := img.RGBAAt(x, y)
+		return apart(c.R, background.R) > faint || apart(c.G, background.G) > faint || apart(c.B, background.B) > faint
+	}
+	filled := func(y int) bool {
+		for x := x0; x < x1; x++ {
+			if drawn(x, y) {
+				return true
+			}
+		}
+		return false
+	}
+	bottom := w.Y + w.Height - edge
+	for bottom > w.Y && !filled(bottom) {
+		bottom--
+	}
+	top := bottom
+	for top > w.Y && filled(top-1) {
+		top--
+	}
+	var at []image.Point
+	from, last := -1, -1
+	end := func() {
+		if from >= 0 {
+			at = append(at, image.Pt((from+last)/2, (top+bottom)/2))
+		}
+	}
+	for x := x0; x < x1; x++ {
+		for y := top; y <= bottom; y++ {
+			if !drawn(x, y) {
+				continue
+			}
+			if from < 0 || x-last > gap {
+				end()
+				from = x
+			}
+			last = x
+			break
+		}
+	}
+	end()
+	return at
+}
+
+func apart(a, b uint8) int { return max(int(a)-int(b), int(b)-int(a)) }
+
+// pixels takes a picture of the whole screen and keeps it to itself.
+func (s *Screen) pixels(t testing.TB) *image.RGBA {
+	t.Helper()
+	path := filepath.Join(s.home, "look.png")
+	run(t, s.Env(), "import", "-window", "root", path)
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	img, _, err := image.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rgba := image.NewRGBA(img.Bounds())
+	draw.Draw(rgba, rgba.Rect, img, img.Bounds().Min, draw.Src)
+	return rgba
 }
 
 // Click clicks at a place in a window.
