@@ -351,7 +351,7 @@ func (r *Request) Age(now time.Time) time.Duration {
 // surface that asks, that it stands for a longer command or for paths.
 func (r *Request) Question(patience time.Duration) *engine.Question {
 	q := &engine.Question{
-		ID: r.ID, SessionID: r.TargetSessionID, CreatedAt: time.UnixMilli(r.CreatedAt),
+		ID: r.ID, SessionID: r.TargetSessionID, CreatedAt: time.UnixMilli(r.CreatedAt).UTC(),
 		Principal:  engine.Principal{SessionID: r.RequesterSessionID, AgentName: r.RequesterAgentName},
 		Source:     r.Source,
 		Message:    r.Message,
