@@ -50,8 +50,10 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, getenv 
 		}
 	}()
 
-	app.SetMetadata(fyne.AppMetadata{ID: assets.AppID, Name: "Nod", Release: true, Migrations: map[string]bool{"fyneDo": true}})
-	a := app.NewWithID("") // without an id the toolkit keeps no files of its own
+	// A name keeps the toolkit from looking for a FyneApp.toml in a directory
+	// that may be anybody's; without an id it keeps no files of its own.
+	app.SetMetadata(fyne.AppMetadata{Name: "Nod", Release: true, Migrations: map[string]bool{"fyneDo": true}})
+	a := app.NewWithID("")
 	a.SetIcon(fyne.NewStaticResource("nod.png", assets.Icon(256)))
 	zoom := float32(1)
 	a.Settings().SetTheme(view.NewSkin(zoom))

@@ -120,6 +120,7 @@ func (v *askView) scopePanel() {
 	question := newWords(theme.SizeNameText, theme.ColorNameForeground, fyne.TextStyle{Bold: true})
 	say(question, "Until the session ends, allow without asking:")
 	v.grants = newSheet(2.6)
+	v.grants.most = 8
 	v.choice = widget.NewRadioGroup([]string{scopeSubagent, scopeSession}, func(string) { v.showScope() })
 	v.choice.Required = true
 	back := widget.NewButton("Back", func() { v.panel(v.verbs) })
@@ -132,6 +133,7 @@ func (v *askView) scopePanel() {
 	})
 	forWhom := newWords(theme.SizeNameText, theme.ColorNameForeground, fyne.TextStyle{Bold: true})
 	say(forWhom, "For:")
+	forWhom.Wrapping = fyne.TextWrapOff
 	v.scope = container.New(stack{gap: 4}, question, v.grants, container.NewBorder(nil, nil, forWhom, nil, v.choice),
 		container.New(&buttonRow{left: 1, gap: 8}, back, v.grant))
 }

@@ -70,10 +70,16 @@ func (r fitRenderer) Refresh() {
 func (r fitRenderer) Objects() []fyne.CanvasObject { return []fyne.CanvasObject{r.fit.text} }
 func (r fitRenderer) Destroy()                     {}
 
+// usualWidth is about what a paragraph gets in a window of usual size.
+const usualWidth = 560
+
 // newWords returns a paragraph that wraps. Its text is set by say.
 func newWords(size fyne.ThemeSizeName, colour fyne.ThemeColorName, style fyne.TextStyle) *widget.RichText {
 	t := widget.NewRichText(&widget.TextSegment{Style: widget.RichTextStyle{SizeName: size, ColorName: colour, TextStyle: style}})
 	t.Wrapping = fyne.TextWrapWord
+	// A paragraph is as high as its width makes it: without one it would
+	// claim a line per word, and the window that height.
+	t.Resize(fyne.NewSize(usualWidth, 0))
 	return t
 }
 

@@ -17,6 +17,10 @@ const (
 	blankSpaces = 48
 )
 
+// shortLine is how long a line may be, in characters, without its length
+// being told.
+const shortLine = 120
+
 type kind uint8
 
 const (
@@ -121,15 +125,16 @@ func newText(raw string) *text {
 	return t
 }
 
-// size says how long the text is: "41 lines", or for one line "12 characters".
+// size says how long the text is: "41 lines", or for one long line "4,000
+// characters". A short line shows that by itself.
 func (t *text) size() string {
-	if t.count > 1 {
+	switch {
+	case t.count > 1:
 		return thousands(t.count) + " lines"
+	case t.chars > shortLine:
+		return thousands(t.chars) + " characters"
 	}
-	if t.chars == 1 {
-		return "1 character"
-	}
-	return thousands(t.chars) + " characters"
+	return ""
 }
 
 // hint says that something in the text had to be made visible, or "".

@@ -57,10 +57,10 @@ func newOverview(w fyne.Window, now func() time.Time, send func(pipe.Up), open f
 	o.problems = container.New(stack{gap: 4})
 	o.note = newBanner()
 
-	o.waiting = newShelf("Nothing waits. When an agent asks, it shows up here.", "Review", func(i int) { o.open(o.state.Asks[i].Key) })
-	o.grants = newShelf("No grants. “Allow for this session” records one.", "Revoke", o.revoke)
-	o.ended = newShelf("Nothing was decided yet.", "", nil)
-	o.serving = newShelf("No inbox is served.", "", nil)
+	o.waiting = newShelf("Nothing waits. When an agent asks, it shows up here.", item{"x", "x", "x"}, "Review", func(i int) { o.open(o.state.Asks[i].Key) })
+	o.grants = newShelf("No grants. “Allow for this session” records one.", item{"", "x", "x"}, "Revoke", o.revoke)
+	o.ended = newShelf("Nothing was decided yet.", item{"x", "", "x"}, "", nil)
+	o.serving = newShelf("No inbox is served.", item{"x", "", ""}, "", nil)
 	o.clear = widget.NewButton("Revoke all", o.revokeAll)
 	o.tabs = container.NewAppTabs(
 		container.NewTabItem("Waiting", o.waiting.root),
@@ -108,7 +108,7 @@ func (o *overview) show(d pipe.Down) {
 	now := o.now()
 	items := make([]item, len(d.Grants))
 	for i, g := range d.Grants {
-		items[i] = item{mono: g.Surface + "   " + g.Pattern, quiet: grantLine(g, now)}
+		items[i] = item{mono: g.Pattern, quiet: grantLine(g, now)}
 	}
 	o.grants.set(items)
 	if len(d.Grants) > 0 {
@@ -159,7 +159,7 @@ func list(parts ...string) []string {
 	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 }
 
-// grantLine says for whom a grant holds and how it was used.
+// grantLine says where and for whom a grant holds, and how it was used.
 func grantLine(g pipe.Grant, now time.Time) string {
 	whom := "whole session " + g.SessionID
 	if g.Requester != "" {
@@ -180,7 +180,7 @@ func grantLine(g pipe.Grant, now time.Time) string {
 	if !g.Until.IsZero() {
 		until = "until " + clockTime(g.Until, now)
 	}
-	return strings.Join(list(whom, "since "+clockTime(g.Since, now), until, hits), "  ·  ")
+	return strings.Join(list("on "+g.Surface, whom, "since "+clockTime(g.Since, now), until, hits), "  ·  ")
 }
 
 func (o *overview) revoke(i int) {
@@ -212,7 +212,7 @@ func (o *overview) confirm(title, verb string, content fyne.CanvasObject, do fun
 	}, o.window)
 	d.SetConfirmImportance(widget.DangerImportance)
 	sz := o.window.Canvas().Size()
-	d.Resize(fyne.NewSize(min(480, sz.Width-40), 0))
+	d.Resize(fyne.NewSize(min(480, sz.Width-40), d.MinSize().Height))
 	d.Show()
 }
 
@@ -226,15 +226,20 @@ type shelf struct {
 	list  *widget.List
 	none  *widget.RichText
 	items []item
-	lines int
 }
 
-func newShelf(none, verb string, act func(i int)) *shelf {
+// newShelf returns an empty shelf. like is an item that has the strings that
+// its items will have, which sets their height.
+func newShelf(none string, like item, verb string, act func(i int)) *shelf {
 	s := &shelf{none: newWords(theme.SizeNameText, colourQuiet, fyne.TextStyle{})}
 	say(s.none, none)
 	s.list = widget.NewList(
 		func() int { return len(s.items) },
-		func() fyne.CanvasObject { return newCard(verb) },
+		func() fyne.CanvasObject {
+			c := newCard(verb)
+			c.set(like)
+			return c
+		},
 		func(i int, o fyne.CanvasObject) {
 			c := o.(*card)
 			c.set(s.items[i])
@@ -250,17 +255,12 @@ func newShelf(none, verb string, act func(i int)) *shelf {
 }
 
 func (s *shelf) set(items []item) {
-	lines := 1
-	for _, it := range items {
-		lines = max(lines, len(list(it.text, it.mono, it.quiet)))
-	}
-	if slices.Equal(items, s.items) && lines == s.lines {
-		s.shown()
-		return
-	}
-	s.items, s.lines = items, lines
+	changed := !slices.Equal(items, s.items)
+	s.items = items
 	s.shown()
-	s.list.Refresh()
+	if changed {
+		s.list.Refresh()
+	}
 }
 
 func (s *shelf) shown() {

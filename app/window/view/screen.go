@@ -123,8 +123,7 @@ func (s *Screen) showNod(focus bool) {
 		w := s.o.NewWindow("Nod")
 		s.nodWindow = w
 		s.nod = newOverview(w, s.o.Clock.Now, s.o.Send, func(key string) { s.showAsk(key, true) })
-		w.SetContent(s.nod.root)
-		w.Resize(fyne.NewSize(680, 520))
+		fill(w, s.nod.root, fyne.NewSize(680, 520))
 		w.SetCloseIntercept(s.hideNod)
 		s.keys(w, s.hideNod, nil)
 	}
@@ -141,8 +140,7 @@ func (s *Screen) makeAskWindow() {
 	w := s.o.NewWindow("Nod")
 	s.askWindow = w
 	s.ask = newAskView(s.o.Clock, s.answer, s.step)
-	w.SetContent(s.ask.root)
-	w.Resize(fyne.NewSize(640, 460))
+	fill(w, s.ask.root, fyne.NewSize(640, 500))
 	w.SetCloseIntercept(s.hideAsk)
 	s.ask.key = func(ev *fyne.KeyEvent) {
 		if ev.Name == fyne.KeyEscape {
@@ -150,6 +148,15 @@ func (s *Screen) makeAskWindow() {
 		}
 	}
 	s.keys(w, s.hideAsk, s.ask)
+}
+
+// fill gives a window its content and size. The size comes first: at less than
+// its width the paragraphs need more height, and a window never shrinks.
+func fill(w fyne.Window, root fyne.CanvasObject, sz fyne.Size) {
+	w.Resize(sz)
+	root.Resize(sz)
+	w.SetContent(root)
+	w.Resize(sz)
 }
 
 // keys sets what the keys do while nothing has the focus. None approves.

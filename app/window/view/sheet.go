@@ -39,6 +39,7 @@ type sheet struct {
 	back   *canvas.Rectangle
 	edge   *canvas.Rectangle
 	rows   float32 // the least height, in rows
+	most   float32 // if set: as high as its texts up to this height, in rows
 
 	otherKey func(*fyne.KeyEvent) // gets the keys that do not scroll, if set
 }
@@ -97,7 +98,7 @@ func (s *sheet) key(k fyne.KeyName) bool {
 	return true
 }
 
-// below is how many lines begin under what is in sight.
+// below is how many lines are not in sight at the bottom.
 func (s *sheet) below() int {
 	return s.page.linesFrom(s.scroll.Offset.Y + s.scroll.Size().Height)
 }
@@ -120,7 +121,7 @@ func (s *sheet) colour() {
 	s.back.CornerRadius = size(s, theme.SizeNameInputRadius)
 	s.edge.CornerRadius = s.back.CornerRadius
 	s.edge.StrokeWidth = 1
-	s.edge.StrokeColor = colour(s, theme.ColorNameInputBorder)
+	s.edge.StrokeColor = colour(s, theme.ColorNameSeparator)
 	if s.page.focused {
 		s.edge.StrokeColor = colour(s, theme.ColorNamePrimary)
 	}
@@ -133,7 +134,11 @@ type sheetRenderer struct{ sheet *sheet }
 func (r sheetRenderer) MinSize() fyne.Size {
 	p := r.sheet.page
 	p.measure()
-	return fyne.NewSize(p.cell*24+p.gutterMin(), p.rowHeight()*r.sheet.rows+2*p.pad())
+	height := p.rowHeight()*r.sheet.rows + 2*p.pad()
+	if most := p.rowHeight()*r.sheet.most + 2*p.pad(); r.sheet.most > 0 {
+		height = min(max(height, p.height+2), most)
+	}
+	return fyne.NewSize(p.cell*24+p.gutterMin(), height)
 }
 
 func (r sheetRenderer) Layout(sz fyne.Size) {
@@ -266,7 +271,7 @@ func (p *page) reflow(width float32) {
 	y := p.pad()
 	for i, t := range p.texts {
 		if i > 0 {
-			y += p.pad()
+			y += 1.6 * p.pad()
 		}
 		p.rows = append(p.rows, row{y: y, section: i, line: -1, first: true})
 		y += p.labelHeight()
@@ -339,22 +344,14 @@ func (p *page) wrap(i int, room float32) {
 	}
 }
 
-// linesFrom counts the lines, over all texts, that begin at y or below.
+// linesFrom counts the lines, as they are wrapped, that end below y.
 func (p *page) linesFrom(y float32) int {
 	n := 0
 	at := sort.Search(len(p.rows), func(i int) bool { return p.rows[i].y+p.rowHeight() > y+1 })
-	if at == len(p.rows) {
-		return 0
-	}
-	r := p.rows[at]
-	if r.line >= 0 {
-		number := p.texts[r.section].lines[r.line].number
-		n += p.texts[r.section].count - number + 1
-	} else {
-		n += p.texts[r.section].count
-	}
-	for _, t := range p.texts[r.section+1:] {
-		n += t.count
+	for _, r := range p.rows[at:] {
+		if r.line >= 0 {
+			n++
+		}
 	}
 	return n
 }
@@ -401,7 +398,9 @@ func (p *page) drawLabel(r row) {
 	if s.model {
 		x = p.put("written by the model", x, y, colourModel, size, fyne.TextStyle{Italic: true}) + gap
 	}
-	x = p.put(t.size(), x, y, colourQuiet, size, fyne.TextStyle{}) + gap
+	if sz := t.size(); sz != "" {
+		x = p.put(sz, x, y, colourQuiet, size, fyne.TextStyle{}) + gap
+	}
 	if h := t.hint(); h != "" {
 		if x+fyne.MeasureText(h, size, fyne.TextStyle{Bold: true}).Width > p.flowed-p.pad() {
 			h = thousands(t.escapes) + " escaped"

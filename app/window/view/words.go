@@ -40,12 +40,15 @@ func why(q *engine.Question) string {
 	}
 }
 
+// cwdRunes is the longest directory that the line under the title shows whole.
+const cwdRunes = 90
+
 // where says for whom and where an ask would act, in visible text.
 func where(a *pipe.Ask) string {
 	q := a.Question
 	var parts []string
 	if q.RequesterCwd != "" {
-		parts = append(parts, "in "+visible.Line(q.RequesterCwd, 90))
+		parts = append(parts, "in "+visible.Line(q.RequesterCwd, cwdRunes))
 	}
 	if q.SessionID != "" {
 		parts = append(parts, "session "+visible.Line(q.SessionID, 40))
@@ -97,6 +100,12 @@ func sections(a *pipe.Ask) []section {
 	var all []section
 	facts := desk.Facts(&board.Ask{Question: a.Question, Key: a.Key, Hash: a.Hash, AgentDir: a.AgentDir, Adopted: a.Adopted, Since: a.Since})
 	for i, f := range facts {
+		if f.Label == "in" {
+			if cwd := a.Question.RequesterCwd; f.Text == cwd && visible.Line(cwd, cwdRunes) == cwd {
+				continue // the line under the title says it whole
+			}
+			f.Label = "directory"
+		}
 		s := section{label: f.Label, text: f.Text, model: f.Model}
 		if i == 0 && s.label == "" {
 			s.label = value(a.Question)
