@@ -56,7 +56,7 @@ type askView struct {
 	choice *widget.RadioGroup
 	grant  *verb
 
-	because *widget.Entry
+	because *reasonEntry
 	count   *widget.RichText
 	refuse  *verb
 
@@ -151,7 +151,7 @@ func (v *askView) showScope() {
 }
 
 func (v *askView) reasonPanel() {
-	v.because = widget.NewMultiLineEntry()
+	v.because = newReasonEntry()
 	v.because.SetPlaceHolder("Why not? The agent reads this, so say what it should do instead.")
 	v.because.Wrapping = fyne.TextWrapWord
 	v.because.SetMinRowsVisible(3)
@@ -164,6 +164,21 @@ func (v *askView) reasonPanel() {
 	})
 	v.why = container.New(stack{gap: 4}, v.because, container.New(&buttonRow{left: 2, gap: 8}, back, v.count, v.refuse))
 }
+
+// A reasonEntry is the field for a reason. Tab leaves it as it leaves any other
+// field: a reason needs no tabs, and who has only a keyboard must get from here
+// to the button.
+type reasonEntry struct{ widget.Entry }
+
+func newReasonEntry() *reasonEntry {
+	e := &reasonEntry{}
+	e.MultiLine = true
+	e.ExtendBaseWidget(e)
+	return e
+}
+
+// AcceptsTab implements fyne.Tabbable.
+func (e *reasonEntry) AcceptsTab() bool { return false }
 
 func (v *askView) showReason() {
 	n := utf8.RuneCountInString(strings.TrimSpace(v.because.Text))
