@@ -120,7 +120,24 @@ func (s *stack) decide(in *input, sel selection) hit {
 	return w
 }
 
+// resolve decides in. The spellings that only deny and ask rules see never
+// soften what the values alone get: a later ask for one of them does not lift
+// an earlier deny.
 func (t *table) resolve(in *input) Match {
+	if len(in.strict) == 0 && len(in.whole) == 0 {
+		return t.settle(in)
+	}
+	m := t.settle(&input{values: in.values})
+	if m.Action == Deny {
+		return m
+	}
+	if all := t.settle(in); !m.Action.Stricter(all.Action) {
+		return all
+	}
+	return m
+}
+
+func (t *table) settle(in *input) Match {
 	if h := t.config.decide(in, 0); h.entry != nil {
 		return h.match(true)
 	}
