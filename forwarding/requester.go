@@ -113,7 +113,6 @@ type exchange struct {
 	watch *watch
 	req   *Request
 	name  string
-	id    identity
 	clock heartbeat.Clock
 	log   Log
 }
@@ -237,8 +236,8 @@ func (e *exchange) collect() (Answer, bool) {
 	if err != nil {
 		return Answer{}, false
 	}
-	data, id, err := e.spool.read(dir, responsesDir, e.name)
-	dir.Close()
+	defer dir.Close()
+	data, _, err := e.spool.read(dir, responsesDir, e.name)
 	var a Answer
 	var p *Problem
 	switch {
@@ -256,8 +255,9 @@ func (e *exchange) collect() (Answer, bool) {
 		}
 		a = Answer{Decision: resp.Decision(), Target: e.spool.session, Width: resp.GrantWidth}
 	}
-	_ = e.spool.remove(responsesDir, e.name, id)
-	e.clear()
+	_ = dir.Remove(e.name) // of a link the link, whatever it points to
+	e.takeBack()
+	e.spool.tidy()
 	e.log.Record(EventResponseReceived, append(requestAttrs(e.req), slog.String("state", string(a.Verdict)),
 		slog.Any("decidedBy", encodeSource(&a.By, 0)), slog.String("reason", a.Reason))...)
 	return a, true
@@ -275,11 +275,6 @@ func (e *exchange) giveUp(event, why string) Answer {
 		e.log.Record(event, append(requestAttrs(e.req), slog.String("reason", why))...)
 	}
 	return unavailable(e.spool.session, why)
-}
-
-func (e *exchange) clear() {
-	e.takeBack()
-	e.spool.tidy()
 }
 
 // takeBack removes the request, if the serving node has not yet.

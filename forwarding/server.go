@@ -1,6 +1,7 @@
 package forwarding
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -758,6 +759,11 @@ func (s *Server) answer(e *entry, in *Inbound, id identity, d engine.Decision) {
 			s.record(in, d)
 			s.done(e, id)
 			return
+		case errors.Is(err, errAnswered) && s.wrote(e.name, data):
+			// The rename was reported as failed and was done after all.
+			s.record(in, d)
+			s.done(e, id)
+			return
 		case errors.Is(err, errAnswered):
 			s.log.Record(EventWarning, append(in.Attrs(), slog.String("file", filepath.Join(s.spool.path(responsesDir), e.name)),
 				slog.String("reason", "another response is there already; this decision was not written"), slog.String("remedy", "let one program serve a session"))...)
@@ -815,6 +821,18 @@ func (s *Server) publish(e *entry, in *Inbound, id identity, data []byte, grante
 		s.grant(in)
 	}
 	return s.spool.publish(responsesDir, e.name, data)
+}
+
+// wrote reports whether the response that is there is the one this server
+// meant to write.
+func (s *Server) wrote(name string, data []byte) bool {
+	dir, err := s.spool.dir(responsesDir, false)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	there, _, err := s.spool.read(dir, responsesDir, name)
+	return err == nil && bytes.Equal(there, data)
 }
 
 func (s *Server) grant(in *Inbound) {
