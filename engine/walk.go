@@ -9,8 +9,9 @@ import (
 // Judgment is what a node's own rules say of a question.
 type Judgment struct {
 	Action Action
-	Reason string         // a deny rule's own reason
-	By     DecisionSource // rule, session_approval or yolo
+	Reason string          // a deny rule's own reason
+	By     DecisionSource  // rule, session_approval or yolo
+	Used   []*SessionGrant // with an allow: the grants that it took, for SessionRules.Used
 }
 
 // Decision is the end of the walk that j brings by itself. It reports false for

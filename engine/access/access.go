@@ -1,0 +1,405 @@
+// Package access derives the facts of a path access: every form of the path
+// that a rule may name, the place it leads to, and whether that place is outside
+// the project. It looks at the disk only through the FileSystem it is handed.
+package access
+
+import (
+	"path"
+	"strings"
+
+	"github.com/nod-agents/nod/engine/pattern"
+)
+
+// Kind is what is at a path.
+type Kind uint8
+
+// The kinds. Whatever cannot be looked at is Missing.
+const (
+	Missing Kind = iota
+	Plain        // a file, a device, anything but the two below
+	Directory
+	Link
+)
+
+// FileSystem is the disk as access facts need it. Paths are absolute.
+type FileSystem interface {
+	// Look says what is at a path, without following a final link.
+	Look(path string) Kind
+	// Readlink returns the text of a link.
+	Readlink(path string) (string, error)
+	// List returns up to limit names in a directory, and whether there are
+	// more. An unreadable directory has none.
+	List(path string, limit int) (names []string, more bool)
+}
+
+// Place is the surroundings that paths are resolved in, for one tool call: it
+// remembers what it has looked at. It is not safe for concurrent use.
+type Place struct {
+	files   FileSystem
+	home    string
+	cwd     string // the project, absolute and normalised, slashes only
+	flavour pattern.Flavour
+
+	seen map[string]Kind
+	real string // cwd with links followed; empty: not yet looked up
+}
+
+// New returns the surroundings of a project at cwd. files may be nil: then
+// nothing exists and no link is followed.
+func New(files FileSystem, home, cwd string, flavour pattern.Flavour) *Place {
+	p := &Place{files: files, home: home, flavour: flavour}
+	p.home = p.slashes(home)
+	if cwd != "" {
+		p.cwd = clean(p.slashes(cwd))
+	}
+	return p
+}
+
+// Cwd is the project, normalised.
+func (p *Place) Cwd() string { return p.cwd }
+
+// Path is the facts of one path.
+type Path struct {
+	Typed string // as handed in
+	// Absolute is the normalised absolute form; empty if the directory that the
+	// path is relative to is not known.
+	Absolute string
+	// Named are the forms by the name that was used: absolute, relative to the
+	// project, as typed.
+	Named []string
+	// Real are the forms of the place it leads to, where that is another one:
+	// with links followed, and that relative to the project. Nil if the same.
+	Real []string
+	// Strict are forms for deny and ask rules only.
+	Strict []string
+	// Boundary is the canonical form: links followed. Empty if not known.
+	Boundary string
+	// External says that the place is neither the project nor below it.
+	External bool
+	// Folder says that it is a directory, or was typed as one.
+	Folder bool
+	// Unplaced says that the place is not known, so that it may be outside.
+	Unplaced bool
+}
+
+// Values are all forms, as an ask carries them.
+func (f *Path) Values() []string {
+	if len(f.Real) == 0 {
+		return f.Named
+	}
+	all := make([]string, 0, len(f.Named)+len(f.Real))
+	for _, list := range [][]string{f.Named, f.Real} {
+		for _, v := range list {
+			all = add(all, v)
+		}
+	}
+	return all
+}
+
+// Granted are the forms that a session grant must match: a grant is for a
+// place, so where a link leads elsewhere only the real forms count.
+func (f *Path) Granted() []string {
+	if len(f.Real) > 0 {
+		return f.Real
+	}
+	return f.Named
+}
+
+func add(list []string, s string) []string {
+	for _, have := range list {
+		if have == s {
+			return list
+		}
+	}
+	return append(list, s)
+}
+
+// Clean is the path that a tool's path argument means: blanks around it, one
+// wrapping quote off each end and one leading `@` are not part of it, and the
+// home directory is put in. Empty means no path.
+func (p *Place) Clean(value string) string {
+	s := strings.TrimSpace(value)
+	if s != "" && (s[0] == '"' || s[0] == '\'') {
+		s = s[1:]
+	}
+	if s != "" && (s[len(s)-1] == '"' || s[len(s)-1] == '\'') {
+		s = s[:len(s)-1]
+	}
+	s = strings.TrimPrefix(s, "@")
+	return pattern.ExpandHome(s, p.home)
+}
+
+// Resolve derives the facts of a path that is relative to the project.
+func (p *Place) Resolve(text string) Path { return p.ResolveIn(text, p.cwd) }
+
+// ResolveIn derives the facts of a path relative to base, which is absolute but
+// need not be normalised: a `..` in base, as in text, goes up from where a link
+// before it leads.
+func (p *Place) ResolveIn(text, base string) Path {
+	f := Path{Typed: text}
+	t := p.slashes(text)
+	raw := t
+	if !p.absolute(t) {
+		raw = strings.TrimSuffix(base, "/") + "/" + t
+	}
+	raw = p.mount(raw)
+	f.Absolute = clean(raw)
+	f.Folder = strings.HasSuffix(t, "/") && f.Absolute != "/"
+	real := f.Absolute
+	if !p.device(f.Absolute) {
+		real = p.canonical(raw)
+	}
+	f.Boundary = real
+	root := p.cwdReal()
+
+	f.Named = append(make([]string, 0, 4), f.Absolute)
+	rel, in := p.below(f.Absolute, p.cwd)
+	if in {
+		f.Named = add(f.Named, rel)
+	}
+	typed := strings.TrimSuffix(t, "/")
+	if typed != "" && clean(typed) == typed {
+		if base == p.cwd {
+			f.Named = add(f.Named, typed)
+		} else if p.absolute(t) {
+			f.Named = add(f.Named, typed)
+		} else {
+			f.Strict = add(f.Strict, typed)
+		}
+	}
+	realRel, inside := p.below(real, root)
+	if real != f.Absolute {
+		f.Real = []string{real}
+		if inside {
+			f.Real = add(f.Real, realRel)
+			if !in {
+				// The project reached by its real name.
+				f.Real = add(f.Real, strings.TrimSuffix(p.cwd, "/")+"/"+realRel)
+			}
+		}
+		if p.same(real, f.Absolute, root) {
+			// Only the project itself is reached through a link.
+			for _, v := range f.Real {
+				f.Named = add(f.Named, v)
+			}
+			f.Real = nil
+		}
+	}
+	if f.Folder {
+		f.Named = slashed(f.Named)
+		f.Real = slashed(f.Real)
+	}
+	f.External = !inside && real != root && !p.device(f.Absolute)
+	return f
+}
+
+// same reports whether real is what abs becomes by following the links that
+// lead to the project, and no other.
+func (p *Place) same(real, abs, root string) bool {
+	if root == p.cwd {
+		return false
+	}
+	rel, in := p.below(abs, p.cwd)
+	if !in {
+		return abs == p.cwd && real == root
+	}
+	return real == strings.TrimSuffix(root, "/")+"/"+rel
+}
+
+// slashed adds to each form the one with a final slash: what `dir/*` matches.
+func slashed(list []string) []string {
+	out := list
+	for _, v := range list {
+		if !strings.HasSuffix(v, "/") && v != "." {
+			out = add(out[:len(out):len(out)], v+"/")
+		}
+	}
+	return out
+}
+
+// Within adds the forms with a final slash for deny and ask rules: the command
+// goes into the directory, so a rule for what is in it counts.
+func (f *Path) Within() {
+	for _, list := range [][]string{f.Named, f.Real} {
+		for _, v := range list {
+			if !strings.HasSuffix(v, "/") && v != "." {
+				f.Strict = add(f.Strict, v+"/")
+			}
+		}
+	}
+}
+
+// Literal is the facts of a path whose directory is not known: it counts as
+// typed. If it climbs, or unplaced is set, it may be outside.
+func (p *Place) Literal(text string, unplaced bool) Path {
+	return Path{Typed: text, Named: []string{text}, External: unplaced, Unplaced: true}
+}
+
+// IsDirectory reports whether a directory is at an absolute path, links
+// followed.
+func (p *Place) IsDirectory(path string) bool { return p.look(p.canonical(path)) == Directory }
+
+// Exists reports whether something is at text, relative to base; a dangling
+// link is something.
+func (p *Place) Exists(text, base string) bool {
+	if p.files == nil || len(text) > 4096 {
+		return false
+	}
+	t := p.slashes(text)
+	raw := t
+	if !p.absolute(t) {
+		raw = strings.TrimSuffix(base, "/") + "/" + t
+	}
+	if !strings.Contains(raw, "..") {
+		// The kernel follows what leads to it.
+		return p.look(clean(raw)) != Missing
+	}
+	return p.look(p.canonical(raw)) != Missing
+}
+
+func (p *Place) slashes(s string) string {
+	if p.flavour == pattern.Windows {
+		return strings.ReplaceAll(s, `\`, "/")
+	}
+	return s
+}
+
+func (p *Place) absolute(s string) bool {
+	return strings.HasPrefix(s, "/") || p.flavour == pattern.Windows && len(s) >= 3 && s[1] == ':' && s[2] == '/'
+}
+
+// mount makes `/c/x` the drive path `C:/x`, as the shells on Windows have it.
+func (p *Place) mount(s string) string {
+	if p.flavour == pattern.Windows && len(s) >= 2 && s[0] == '/' && letter(s[1]) && (len(s) == 2 || s[2] == '/') {
+		rest := s[2:]
+		if rest == "" {
+			rest = "/"
+		}
+		return strings.ToUpper(s[1:2]) + ":" + rest
+	}
+	return s
+}
+
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// device reports whether abs is one of the devices that are never outside, by
+// name: whatever they are connected to.
+func (p *Place) device(abs string) bool {
+	switch abs {
+	case "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr":
+		return true
+	}
+	return p.flavour == pattern.Windows && strings.EqualFold(path.Base(abs), "nul") && !strings.Contains(abs, "/nul/")
+}
+
+// below returns abs relative to dir, if it is below it.
+func (p *Place) below(abs, dir string) (rel string, ok bool) {
+	if dir == "" {
+		return "", false
+	}
+	a, d := p.flavour.Fold(abs), strings.TrimSuffix(p.flavour.Fold(dir), "/")
+	if a == d || a == d+"/" {
+		return ".", true
+	}
+	if !strings.HasPrefix(a, d) || len(a) <= len(d) || a[len(d)] != '/' {
+		return "", false
+	}
+	return abs[len(d)+1:], true
+}
+
+// In reports whether path is dir or below it, both absolute and normalised.
+func (p *Place) In(path, dir string) bool {
+	_, ok := p.below(path, dir)
+	return ok
+}
+
+// clean is path.Clean that keeps a drive.
+func clean(s string) string {
+	if len(s) >= 3 && s[1] == ':' && s[2] == '/' {
+		return s[:2] + path.Clean(s[2:])
+	}
+	return path.Clean(s)
+}
+
+func (p *Place) cwdReal() string {
+	if p.real == "" {
+		p.real = p.canonical(p.cwd)
+	}
+	return p.real
+}
+
+// Canonical is an absolute path with all links followed.
+func (p *Place) Canonical(abs string) string { return p.canonical(p.slashes(abs)) }
+
+// maxLinks is how many links one path may go through, as in the kernel.
+const maxLinks = 40
+
+// canonical walks an absolute path as the kernel does: links are followed
+// before the `..` behind them. What does not exist stays as it is written; a
+// dangling link counts by its text. A loop of links leaves the path as typed.
+func (p *Place) canonical(raw string) string {
+	if p.files == nil || raw == "" || raw[0] != '/' {
+		return clean(raw)
+	}
+	if p.real != "" && p.real == p.cwd && !strings.Contains(raw, "..") {
+		// No link leads to the project: start there.
+		if rel, ok := p.below(raw, p.cwd); ok && rel != "." {
+			return p.walk(p.cwd, rel, raw)
+		}
+	}
+	return p.walk("/", raw, raw)
+}
+
+func (p *Place) walk(cur, rest, raw string) string {
+	links := 0
+	for rest != "" {
+		var seg string
+		seg, rest, _ = strings.Cut(rest, "/")
+		switch seg {
+		case "", ".":
+			continue
+		case "..":
+			cur = path.Dir(cur)
+			continue
+		}
+		next := cur + "/" + seg
+		if cur == "/" {
+			next = cur + seg
+		}
+		if p.look(next) != Link {
+			cur = next
+			continue
+		}
+		target, err := p.files.Readlink(next)
+		links++
+		if err != nil || links > maxLinks {
+			return clean(raw)
+		}
+		if rest != "" {
+			target += "/" + rest
+		}
+		if len(target) > 1<<16 {
+			return clean(raw)
+		}
+		rest = target
+		if strings.HasPrefix(target, "/") {
+			cur = "/"
+		}
+	}
+	return cur
+}
+
+func (p *Place) look(abs string) Kind {
+	if p.files == nil {
+		return Missing
+	}
+	if k, ok := p.seen[abs]; ok {
+		return k
+	}
+	k := p.files.Look(abs)
+	if p.seen == nil {
+		p.seen = make(map[string]Kind, 16)
+	}
+	p.seen[abs] = k
+	return k
+}

@@ -1,0 +1,260 @@
+package gate
+
+import (
+	"strings"
+
+	"github.com/nod-agents/nod/engine"
+	"github.com/nod-agents/nod/engine/access"
+	"github.com/nod-agents/nod/engine/pattern"
+	"github.com/nod-agents/nod/engine/shell"
+	"github.com/nod-agents/nod/engine/suggest"
+)
+
+// tool judges a tool that is not known by name, or one of the path tools.
+func (r *run) tool(tool string) {
+	typed := r.text("path")
+	clean := r.place.Clean(typed)
+	if clean == "" {
+		m := r.Rules.Resolve(&engine.Query{Surface: tool, Values: []string{"*"}, Grants: r.Grants})
+		c := Check{Gate: tool, Surface: tool, Value: "*", Unit: -1, Intent: Intent{Surface: tool, MatchValues: []string{"*"}}}
+		c.from(&m)
+		c.Suggestion = []engine.Grant{{Surface: tool, Pattern: "*"}}
+		r.add(c)
+		return
+	}
+	f := r.place.Resolve(clean)
+	if (tool == "grep" || tool == "find") && r.place.IsDirectory(f.Boundary) {
+		f.Within()
+	}
+	dir := direction(tool)
+	if tool == "read" {
+		r.skillRead(typed, &f)
+	}
+	r.pathGates(typed, &f, dir, readOnly(tool) && r.infrastructure(&f))
+
+	c := Check{Gate: tool, Surface: tool, Value: typed, Unit: -1}
+	m := r.resolvePath(tool, &f, !engine.IsPathSurface(tool))
+	c.from(&m)
+	c.Paths = []PathCheck{{Typed: typed, Facts: f, Surface: tool, Match: m}}
+	c.Intent = Intent{Surface: tool, MatchValues: f.Values(), Boundary: f.Boundary}
+	if engine.IsPathSurface(tool) {
+		c.Suggestion = r.pathGrants(c.Paths)
+	} else {
+		c.Suggestion = []engine.Grant{{Surface: tool, Pattern: "*"}}
+	}
+	r.add(c)
+}
+
+func direction(tool string) shell.Direction {
+	switch tool {
+	case "read", "find", "grep", "ls":
+		return shell.Read
+	case "write", "edit":
+		return shell.Write
+	}
+	return shell.Unknown
+}
+
+func readOnly(tool string) bool { return direction(tool) == shell.Read }
+
+// directed is the surface of a family that a direction is judged on.
+func directed(family string, d shell.Direction) string {
+	switch d {
+	case shell.Read:
+		return family + "_read"
+	case shell.Write:
+		return family + "_write"
+	}
+	return family
+}
+
+// pathGates are the path and the external_directory gate of one path.
+func (r *run) pathGates(typed string, f *access.Path, d shell.Direction, exempt bool) {
+	list := []token{{typed: typed, facts: *f, dir: d}}
+	r.pathGate(list, typed)
+	if !exempt {
+		r.boundaryGate(list, typed)
+	}
+}
+
+// token is one path of a call with its direction.
+type token struct {
+	typed string
+	facts access.Path
+	dir   shell.Direction
+	// loose is a word that may be no path: only rules that name more than
+	// everything count.
+	loose bool
+	why   string // asks, whatever the rules say
+}
+
+// pathGate judges paths on the path surface. Only a rule written for it fires
+// it, never the universal default.
+func (r *run) pathGate(tokens []token, whole string) {
+	c := Check{Gate: engine.SurfacePath, Unit: -1}
+	found := false
+	for i := range tokens {
+		t := &tokens[i]
+		surface := directed(engine.SurfacePath, t.dir)
+		m := r.resolvePath(surface, &t.facts, false)
+		if t.why != "" && m.Action == engine.Allow && m.Grant == nil {
+			if m.Explicit && !pattern.IsBare(m.Pattern) {
+				m.Action, m.Rule, m.Pattern = engine.Ask, nil, shell.FloorUnparseable
+			}
+		}
+		if !m.Explicit || t.loose && pattern.IsBare(m.Pattern) {
+			continue
+		}
+		c.Paths = append(c.Paths, PathCheck{Typed: t.typed, Facts: t.facts, Surface: surface, Match: m})
+		if !found || m.Action.Stricter(c.Action) {
+			found = true
+			c.Surface = surface
+			c.from(&m)
+			c.Value = t.typed
+			c.Why = ""
+			if m.Rule == nil {
+				c.Why = t.why
+			}
+			c.Intent = Intent{Surface: surface, MatchValues: t.facts.Values(), Boundary: t.facts.Boundary}
+		}
+	}
+	if !found {
+		return
+	}
+	c.Suggestion = r.pathGrants(c.Paths)
+	r.add(c)
+}
+
+// boundaryGate judges the paths that are outside on the external_directory
+// surface. value is what it reports: the path of a tool, the whole command of a
+// shell.
+func (r *run) boundaryGate(tokens []token, value string) {
+	c := Check{Gate: engine.SurfaceExternalDirectory, Value: value, Unit: -1}
+	found := false
+	for i := range tokens {
+		t := &tokens[i]
+		if !t.facts.External {
+			continue
+		}
+		surface := directed(engine.SurfaceExternalDirectory, t.dir)
+		m := r.Rules.Resolve(&engine.Query{Surface: surface, Values: t.facts.Values(), Strict: t.facts.Strict, Grants: r.Grants, Granted: t.facts.Granted()})
+		c.Paths = append(c.Paths, PathCheck{Typed: t.typed, Facts: t.facts, Surface: surface, Match: m})
+		if !found || m.Action.Stricter(c.Action) {
+			found = true
+			c.Surface = surface
+			c.from(&m)
+			c.Intent = Intent{Surface: surface, MatchValues: t.facts.Values(), Boundary: t.facts.Boundary}
+		}
+	}
+	if !found {
+		return
+	}
+	c.Suggestion = r.pathGrants(c.Paths)
+	r.add(c)
+}
+
+// resolvePath judges a path on the path surface or a tool's own. Where a link
+// leads elsewhere, the name and the place are judged each on its own and the
+// stricter counts: a link inside the project is the agent's to make.
+func (r *run) resolvePath(surface string, f *access.Path, path bool) engine.Match {
+	q := engine.Query{Surface: surface, Path: path, Values: f.Named, Strict: f.Strict, Grants: r.Grants, Granted: f.Granted()}
+	m := r.Rules.Resolve(&q)
+	if len(f.Real) == 0 {
+		return m
+	}
+	q.Values, q.Strict = f.Real, nil
+	real := r.Rules.Resolve(&q)
+	boundary := engine.IsBoundarySurface(surface)
+	switch {
+	case boundary && !real.Explicit:
+		return m
+	case boundary && !m.Explicit:
+		return real
+	case real.Action.Stricter(m.Action):
+		return real
+	}
+	return m
+}
+
+// pathGrants are the grants that would answer the paths that are not allowed;
+// nil if one of them has none.
+func (r *run) pathGrants(paths []PathCheck) []engine.Grant {
+	var list []engine.Grant
+	for i := range paths {
+		p := &paths[i]
+		if p.Match.Action == engine.Allow {
+			continue
+		}
+		f := &p.Facts
+		text := ""
+		switch {
+		case f.Absolute == "":
+			text = suggest.Literal(f.Typed)
+		case len(f.Real) > 0:
+			text = suggest.Path(f.Boundary, r.Home, r.place.Cwd())
+		default:
+			text = suggest.Path(f.Absolute, r.Home, r.place.Cwd())
+		}
+		if text == "" {
+			return nil
+		}
+		list = addGrant(list, engine.Grant{Surface: p.Surface, Pattern: text})
+	}
+	return list
+}
+
+// addGrant adds a grant that those in list do not cover. A bare surface covers
+// its directions.
+func addGrant(list []engine.Grant, g engine.Grant) []engine.Grant {
+	kept := list[:0]
+	for _, have := range list {
+		if have.Pattern == g.Pattern {
+			if have.Surface == g.Surface || strings.HasPrefix(g.Surface, have.Surface+"_") {
+				return list
+			}
+			if strings.HasPrefix(have.Surface, g.Surface+"_") {
+				continue
+			}
+		}
+		kept = append(kept, have)
+	}
+	return append(kept, g)
+}
+
+// infrastructure reports whether a path is of the agent's own installation,
+// which read-only tools may read though it is outside.
+func (r *run) infrastructure(f *access.Path) bool {
+	p := r.place
+	in := func(dir string) bool {
+		return dir != "" && (p.In(f.Boundary, p.Canonical(dir)) || len(f.Real) == 0 && p.In(f.Absolute, dir))
+	}
+	if in(r.AgentDir) {
+		return true
+	}
+	cwd := strings.TrimSuffix(p.Cwd(), "/")
+	for _, dir := range [...]string{"/.pi/npm", "/.pi/git"} {
+		if in(cwd + dir) {
+			return true
+		}
+	}
+	for _, text := range r.InfrastructureReads {
+		text = pattern.ExpandHome(text, r.Home)
+		if !strings.ContainsAny(text, "*?") {
+			text = strings.TrimSuffix(text, "/")
+			if !strings.HasPrefix(text, "/") && !strings.Contains(text, ":") {
+				text = cwd + "/" + text
+			}
+			if in(text) {
+				return true
+			}
+			continue
+		}
+		for _, t := range [...]string{text, strings.TrimSuffix(text, "/") + "/*"} {
+			pat := pattern.Compile(t, r.Flavour)
+			if pat.Match(r.Flavour.Fold(f.Boundary)) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,844 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// arg is one word of a simple command.
+type arg struct {
+	w          *syntax.Word
+	raw        string // after quote removal, expansions as typed
+	start, end int    // in the text
+}
+
+func (r *reading) args(c *syntax.CallExpr) []arg {
+	list := make([]arg, len(c.Args))
+	for i, w := range c.Args {
+		list[i] = arg{w, r.raw(w), int(w.Pos().Offset()), int(w.End().Offset())}
+	}
+	return list
+}
+
+// textOf is the text of args as typed, with redirects between them left out.
+func (r *reading) textOf(args []arg, redirs []*syntax.Redirect) string {
+	first, last := args[0], args[len(args)-1]
+	between := false
+	for _, d := range redirs {
+		at := int(d.Pos().Offset())
+		between = between || at > first.start && at < last.end
+	}
+	if !between {
+		return r.text(first.start, last.end)
+	}
+	var b strings.Builder
+	for i, a := range args {
+		if i > 0 {
+			gap := r.text(args[i-1].end, a.start)
+			for _, d := range redirs {
+				if at := int(d.Pos().Offset()); at >= args[i-1].end && at < a.start {
+					gap = " "
+				}
+			}
+			b.WriteString(gap)
+		}
+		b.WriteString(r.text(a.start, a.end))
+	}
+	return b.String()
+}
+
+// call reads a simple command.
+func (r *reading) call(c *syntax.CallExpr, s *syntax.Stmt, st *state, w where) {
+	var floors []Floor
+	for _, a := range c.Assigns {
+		if f, ok := r.hijack(a); ok {
+			floors = append(floors, f)
+		}
+	}
+	if len(c.Args) == 0 {
+		if len(s.Redirs) > 0 {
+			r.limits.redirectOnly = true
+		}
+		if len(floors) > 0 {
+			text := r.slice(c)
+			r.add(Unit{Text: text, Words: []string{text}, Floors: floors}, w)
+		}
+		for _, a := range c.Assigns {
+			r.assign(a, st, w, true)
+		}
+		return
+	}
+	feed := r.feed
+	r.feed = nil
+	args := r.args(c)
+	x := execution{args: args, redirs: s.Redirs, floors: floors, feed: feed, shell: true}
+	r.execute(&x, st, w)
+	for _, a := range c.Assigns {
+		r.assign(a, st, w, false)
+	}
+	for _, a := range args {
+		r.inside(a.w, st, w)
+	}
+	if x.after != nil {
+		x.after()
+	}
+}
+
+// execution is one command with its words, typed or inside a wrapper.
+type execution struct {
+	args   []arg
+	redirs []*syntax.Redirect
+	floors []Floor
+	feed   *string // what a pipe feeds it
+	shell  bool    // it runs in the shell that reads it, so a cd counts
+	after  func()  // what it does to the shell, once its words are read
+}
+
+// execute makes a unit of x and of what it runs, and notes its operands. It
+// returns the index of the unit, -1 for none.
+func (r *reading) execute(x *execution, st *state, w where) int {
+	args := x.args
+	name := args[0].raw
+	u := Unit{Text: r.textOf(args, x.redirs), Floors: x.floors, Words: make([]string, len(args))}
+	for i, a := range args {
+		u.Words[i] = a.raw
+	}
+	r.spellings(&u, args, st)
+	if why := r.computed(args[0].w); why != "" {
+		u.Floors = append(u.Floors, Floor{FloorComputed, why})
+	}
+	base := baseName(name)
+	at := r.add(u, w)
+	if w.layers > maxLayers {
+		r.broken("it has too many wrappers in each other")
+		return at
+	}
+	in := w
+	in.layers++
+	if at >= 0 {
+		in.wrapper = at
+	}
+	inner := r.unwrap(base, x, u.Words, st, in, at)
+	r.operands(base, args, inner, st, at)
+	if x.shell {
+		x.after = r.effect(base, x, st, w)
+	}
+	return at
+}
+
+// floor adds a reason to ask to the unit at.
+func (r *reading) floor(at int, pattern, why string) {
+	if at >= 0 {
+		u := &r.prog.Units[at]
+		u.Floors = append(u.Floors, Floor{pattern, why})
+	}
+}
+
+func baseName(name string) string {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 && i+1 < len(name) {
+		name = name[i+1:]
+	}
+	return strings.TrimSuffix(name, ".exe")
+}
+
+// computed says why the name of a command is known only when it runs.
+func (r *reading) computed(w *syntax.Word) string {
+	if _, ok := plain(w); ok {
+		return ""
+	}
+	for _, p := range w.Parts {
+		if why := computedPart(p, false); why != "" {
+			return why
+		}
+	}
+	l := r.values(w, &state{})[0]
+	if l.glob() != "" {
+		return "its name has a wildcard"
+	}
+	if open, _, _ := l.firstBrace(); open >= 0 {
+		return "its name has a brace expansion"
+	}
+	return ""
+}
+
+func computedPart(p syntax.WordPart, inQuotes bool) string {
+	switch p := p.(type) {
+	case *syntax.Lit, *syntax.SglQuoted:
+		return ""
+	case *syntax.DblQuoted:
+		for _, q := range p.Parts {
+			if why := computedPart(q, true); why != "" {
+				return why
+			}
+		}
+		return ""
+	case *syntax.ParamExp:
+		return "its name comes from a variable"
+	case *syntax.CmdSubst, *syntax.ProcSubst:
+		return "its name comes from another command"
+	}
+	return "its name is computed"
+}
+
+// spellings fills u's forms.
+func (r *reading) spellings(u *Unit, args []arg, st *state) {
+	r.limits.spelled += len(u.Text)
+	joined := strings.Join(u.Words, " ")
+	u.Spellings = make([]string, 1, 2)
+	u.Spellings[0] = u.Text
+	r.spell(&u.Spellings, joined)
+
+	simple := true
+	for _, a := range args {
+		if _, ok := plain(a.w); !ok {
+			simple = false
+			break
+		}
+	}
+	strict := func(words []string) {
+		if len(words) == 0 {
+			return
+		}
+		s := strings.Join(words, " ")
+		for _, have := range u.Spellings {
+			if have == s {
+				return
+			}
+		}
+		r.spell(&u.Strict, s)
+	}
+	derive := func(words []string) {
+		if len(words) == 0 {
+			return
+		}
+		base := baseName(words[0])
+		if base != words[0] {
+			words = append([]string{base}, words[1:]...)
+			strict(words)
+		}
+		if base == "git" && len(words) > 1 && strings.HasPrefix(words[1], "-") {
+			if plain, ok := plainGit(words); ok {
+				strict(plain)
+			}
+		}
+	}
+	if simple {
+		derive(u.Words)
+		return
+	}
+
+	// The words with the home directory in its three forms, with the values of
+	// variables, and with braces expanded.
+	home := r.env.Home
+	forms := [3][]string{} // as a path, as ~, as $HOME
+	anyHome := false
+	known := make([]string, 0, len(args))
+	var spliced []string
+	var choices [][]string // per word, if it has braces
+	differs, braced := false, false
+	for i, a := range args {
+		vals := r.values(a.w, st)
+		l, isHome, _ := r.tilde(vals[0], st)
+		if home != "" && (isHome || homeVariable(a.w)) && strings.HasPrefix(l.text, home) {
+			anyHome = true
+			rest := l.text[len(home):]
+			forms[0] = append(forms[0], home+rest)
+			forms[1] = append(forms[1], "~"+rest)
+			forms[2] = append(forms[2], "$HOME"+rest)
+		} else {
+			for f := range forms {
+				forms[f] = append(forms[f], a.raw)
+			}
+		}
+		text := l.text
+		for _, m := range l.marks {
+			if m == unknown {
+				text = a.raw
+				break
+			}
+		}
+		known = append(known, text)
+		differs = differs || text != a.raw
+		words, ok := vals[0].braces()
+		if !ok {
+			r.broken("a brace expansion has too many results")
+			words = vals[:1]
+		}
+		var texts []string
+		for _, e := range words {
+			texts = append(texts, e.text)
+		}
+		if len(words) > 1 {
+			braced = true
+		}
+		choices = append(choices, texts)
+		for _, t := range texts {
+			if t != "" || len(texts) == 1 {
+				spliced = append(spliced, t)
+			}
+		}
+		_ = i
+	}
+	if anyHome {
+		for _, f := range forms {
+			r.spell(&u.Spellings, strings.Join(f, " "))
+		}
+	}
+	derive(u.Words)
+	if differs {
+		strict(known)
+		derive(known)
+		if strings.ContainsAny(known[0], " \t") {
+			// A variable that holds a command with its arguments is split.
+			words := strings.Fields(strings.Join(known, " "))
+			strict(words)
+			derive(words)
+		}
+	}
+	if braced {
+		strict(spliced)
+		derive(spliced)
+		combos := [][]string{nil}
+		for _, c := range choices {
+			var next [][]string
+			for _, have := range combos {
+				for _, t := range c {
+					if len(next) < maxResults {
+						next = append(next, append(have[:len(have):len(have)], t))
+					}
+				}
+			}
+			combos = next
+		}
+		for _, c := range combos {
+			strict(c)
+			derive(c)
+		}
+	}
+}
+
+// homeVariable reports whether w starts with $HOME or ${HOME}.
+func homeVariable(w *syntax.Word) bool {
+	p := w.Parts[0]
+	if q, ok := p.(*syntax.DblQuoted); ok && len(q.Parts) > 0 {
+		p = q.Parts[0]
+	}
+	e, ok := p.(*syntax.ParamExp)
+	return ok && e.Param != nil && e.Param.Value == "HOME" && e.Exp == nil && e.Repl == nil && e.Slice == nil && !e.Length && !e.Excl
+}
+
+// used is which words of a command are its own, once what it runs is known.
+type used struct {
+	from, to int // the words of the inner command: not the wrapper's operands
+}
+
+// unwrap reads what a wrapper runs.
+func (r *reading) unwrap(base string, x *execution, words []string, st *state, in where, at int) used {
+	args := x.args
+	switch {
+	case base == "command" || base == "builtin" || base == "exec":
+		if i := transparent(base, words); i > 0 {
+			r.inner(x, i, len(args), st, in, at, x.shell)
+			return used{i, len(args)}
+		}
+		return used{}
+	case base == "busybox" || base == "toybox":
+		if len(args) > 1 && !strings.HasPrefix(words[1], "-") {
+			r.inner(x, 1, len(args), st, in, at, false)
+			return used{1, len(args)}
+		}
+		return used{}
+	case base == "eval":
+		r.floor(at, FloorOpaque, "eval runs a text as a program")
+		i := 1
+		if i < len(words) && words[i] == "--" {
+			i++
+		}
+		if i < len(words) {
+			r.payload(strings.Join(words[i:], " "), st, in, at, args[i].start, x.shell)
+		}
+		return used{1, len(args)}
+	case base == "trap":
+		return r.trap(args, words, st, in, at)
+	case base == "source" || base == ".":
+		if len(args) > 1 && r.fed(args[1]) {
+			r.floor(at, FloorOpaque, base+" runs what another command or its input says")
+		}
+		return used{}
+	case isShell(base):
+		return r.shell(base, x, words, st, in, at)
+	case base == "find" || base == "gfind" || base == "bfs":
+		return r.find(x, words, st, in, at)
+	case base == "fd" || base == "fdfind":
+		return r.fd(base, x, words, st, in, at)
+	}
+	g, ok := wrapper(base)
+	if !ok {
+		return used{}
+	}
+	o := g.open(words)
+	if !g.bare || o.command > 0 || o.program > 0 {
+		r.floor(at, FloorIndirection, base+" runs another command")
+	}
+	switch {
+	case o.program > 0:
+		a := args[o.program]
+		r.payload(a.raw[min(o.skip, len(a.raw)):], st, in, at, a.start, false)
+		if base == "env" && o.program+1 < len(args) {
+			// env -S puts what follows behind the words of the string.
+			r.payload(strings.Join(words[o.program:], " ")[o.skip:], st, in, -1, a.start, false)
+		}
+		return used{o.program, o.program + 1}
+	case o.command == 0:
+		return used{}
+	case o.guess:
+		// Each further word may be where the inner command begins.
+		guess := in
+		guess.guess = true
+		for i := o.command; i < o.end && i < o.command+8; i++ {
+			if !strings.HasPrefix(words[i], "-") {
+				y := execution{args: args[i:o.end], redirs: x.redirs}
+				r.mutedOperands(func() { r.execute(&y, st, guess) })
+			}
+		}
+		return used{}
+	case g.joined && !o.exec:
+		r.payload(strings.Join(words[o.command:o.end], " "), st, in, at, args[o.command].start, false)
+	default:
+		r.inner(x, o.command, o.end, st, in, at, false)
+	}
+	return used{o.command, o.end}
+}
+
+// mutedOperands runs f and drops the operands it notes.
+func (r *reading) mutedOperands(f func()) {
+	n := len(r.prog.Operands)
+	f()
+	r.prog.Operands = r.prog.Operands[:n]
+}
+
+// inner reads the command in args[from:to] and tells its wrapper, the unit at.
+func (r *reading) inner(x *execution, from, to int, st *state, in where, at int, shell bool) {
+	y := execution{args: x.args[from:to], redirs: x.redirs, shell: shell, feed: x.feed}
+	i := r.execute(&y, st, in)
+	if y.after != nil {
+		x.after = y.after
+	}
+	if i >= 0 && at >= 0 && r.prog.Units[at].Executes == "" {
+		r.prog.Units[at].Executes = innermost(&r.prog.Units[i])
+	}
+}
+
+// payload reads a text that the unit at runs as a program. If own, it runs in
+// the shell that reads it.
+func (r *reading) payload(text string, st *state, in where, at, offset int, own bool) {
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	r.limits.depth++
+	defer func() { r.limits.depth-- }()
+	if r.limits.depth > maxDepth || len(text) > 1<<16 && in.layers > 8 {
+		r.broken("it is nested too deeply")
+		return
+	}
+	stmts, src, broken := r.rd.parse(text)
+	sub := &reading{rd: r.rd, env: r.env, src: src, prog: r.prog, limits: r.limits, offset: offset, mute: r.mute, active: r.active}
+	if r.offset >= 0 {
+		sub.offset = r.offset
+	}
+	if own {
+		sub.funcs = r.funcs
+	}
+	to := st
+	if !own {
+		copied := *st
+		to = &copied
+	}
+	in.whole = nil
+	first := len(r.prog.Units)
+	sub.stmts(stmts, to, in)
+	if at < 0 || r.prog.Units[at].Executes != "" {
+		return
+	}
+	executes := strings.TrimSpace(text)
+	if broken == "" && len(stmts) == 1 && first < len(r.prog.Units) && only(stmts[0]) {
+		executes = innermost(&r.prog.Units[first])
+	}
+	r.prog.Units[at].Executes = executes
+}
+
+// only reports whether s is one simple command and nothing else.
+func only(s *syntax.Stmt) bool {
+	c, ok := s.Cmd.(*syntax.CallExpr)
+	return ok && len(c.Assigns) == 0 && len(s.Redirs) == 0 && !s.Negated && !s.Background
+}
+
+// transparent finds the command that command, builtin or exec runs; 0 if none.
+func transparent(base string, words []string) int {
+	i := 1
+	for ; i < len(words) && strings.HasPrefix(words[i], "-") && words[i] != "-"; i++ {
+		if words[i] == "--" {
+			i++
+			break
+		}
+		if base == "command" && strings.ContainsAny(words[i], "vV") {
+			return 0
+		}
+		if base == "exec" && strings.HasSuffix(words[i], "a") {
+			i++
+		}
+	}
+	if i >= len(words) {
+		return 0
+	}
+	return i
+}
+
+func (r *reading) trap(args []arg, words []string, st *state, in where, at int) used {
+	i := 1
+	for i < len(words) && strings.HasPrefix(words[i], "-") && len(words[i]) > 1 {
+		if words[i] == "--" {
+			i++
+			break
+		}
+		return used{} // -l, -p, -P only print
+	}
+	if len(words)-i < 2 || words[i] == "-" || words[i] == "" || strings.Trim(words[i], "0123456789") == "" {
+		return used{} // a reset, or a signal to be ignored
+	}
+	r.floor(at, FloorOpaque, "trap keeps a text to run as a program")
+	r.payload(words[i], st, in, at, args[i].start, false)
+	return used{i, i + 1}
+}
+
+// fed reports whether a names what another command or the input says: a
+// substitution or the standard input.
+func (r *reading) fed(a arg) bool {
+	for _, p := range a.w.Parts {
+		if q, ok := p.(*syntax.DblQuoted); ok {
+			for _, p := range q.Parts {
+				if _, ok := p.(*syntax.CmdSubst); ok {
+					return true
+				}
+			}
+		}
+		switch p.(type) {
+		case *syntax.CmdSubst, *syntax.ProcSubst:
+			return true
+		}
+	}
+	return a.raw == "/dev/stdin" || strings.HasPrefix(a.raw, "/dev/fd/") || strings.HasPrefix(a.raw, "/proc/self/fd/") || a.raw == "/dev/tty"
+}
+
+// shell reads a call of a shell: with -c, with its program on its input, or
+// with a script.
+func (r *reading) shell(base string, x *execution, words []string, st *state, in where, at int) used {
+	given := false // -c was
+	input := false // -s was
+	i := 1
+	for ; i < len(words); i++ {
+		o := words[i]
+		if o == "--" || o == "-" {
+			i++
+			break
+		}
+		if o == "--version" || o == "--help" {
+			return used{}
+		}
+		if v, ok := strings.CutPrefix(o, "--command"); ok && (v == "" || v[0] == '=') { // fish(1)
+			given = true
+			if v != "" {
+				r.floor(at, FloorOpaque, base+" runs a text as a program")
+				r.payload(v[1:], st, in, at, x.args[i].start, false)
+				return used{i, i + 1}
+			}
+			continue
+		}
+		if strings.HasPrefix(o, "--") {
+			if o == "--rcfile" || o == "--init-file" {
+				i++
+			}
+			continue
+		}
+		if len(o) < 2 || o[0] != '-' && o[0] != '+' {
+			break
+		}
+		for _, c := range o[1:] {
+			switch c {
+			case 'c':
+				given = given || o[0] == '-'
+			case 's':
+				input = input || o[0] == '-'
+			case 'o', 'O':
+				i++
+			}
+		}
+	}
+	switch {
+	case given:
+		r.floor(at, FloorOpaque, base+" -c runs a text as a program")
+		if i < len(words) {
+			if !r.dynamic(x.args[i].w) {
+				r.payload(words[i], st, in, at, x.args[i].start, false)
+			}
+			return used{i, i + 1}
+		}
+	case i >= len(words) || input:
+		r.floor(at, FloorOpaque, base+" runs its input as a program")
+		for _, d := range x.redirs {
+			switch {
+			case d.Op == syntax.WordHdoc:
+				r.payload(r.raw(d.Word), st, in, at, int(d.OpPos.Offset()), false)
+			case (d.Op == syntax.Hdoc || d.Op == syntax.DashHdoc) && d.Hdoc != nil:
+				r.payload(r.document(d), st, in, at, int(d.OpPos.Offset()), false)
+			}
+		}
+		if x.feed != nil {
+			r.payload(*x.feed, st, in, at, x.args[0].start, false)
+		}
+	case r.fed(x.args[i]):
+		r.floor(at, FloorOpaque, base+" runs what another command or its input says")
+	}
+	return used{}
+}
+
+// document is the text of a here-document.
+func (r *reading) document(d *syntax.Redirect) string {
+	var b strings.Builder
+	for _, p := range d.Hdoc.Parts {
+		if lit, ok := p.(*syntax.Lit); ok {
+			b.WriteString(lit.Value)
+			continue
+		}
+		b.WriteString(r.slice(p))
+	}
+	return b.String()
+}
+
+// dynamic reports whether w is nothing but an expansion.
+func (r *reading) dynamic(w *syntax.Word) bool {
+	p := w.Parts
+	if len(p) == 1 {
+		if q, ok := p[0].(*syntax.DblQuoted); ok {
+			p = q.Parts
+		}
+	}
+	if len(p) != 1 {
+		return false
+	}
+	switch p[0].(type) {
+	case *syntax.ParamExp, *syntax.CmdSubst:
+		return true
+	}
+	return false
+}
+
+// find reads find's -exec and its like.
+func (r *reading) find(x *execution, words []string, st *state, in where, at int) used {
+	var u used
+	for i := 1; i < len(words); i++ {
+		switch words[i] {
+		case "-exec", "-execdir", "-ok", "-okdir":
+		default:
+			continue
+		}
+		if u.from == 0 {
+			r.floor(at, FloorIndirection, "find "+words[i]+" runs another command")
+			u = used{i, len(words)}
+		}
+		end := i + 1
+		for end < len(words) && words[end] != ";" && (words[end] != "+" || words[end-1] != "{}") {
+			end++
+		}
+		if end > i+1 {
+			r.inner(x, i+1, end, st, in, at, false)
+		}
+		i = end
+	}
+	return u
+}
+
+// fdFlags are fd's short options without a value, from fd(1).
+const fdFlags = "HIusiFapgLl0q1hVj"
+
+// fd reads fd's -x and -X.
+func (r *reading) fd(base string, x *execution, words []string, st *state, in where, at int) used {
+	for i := 1; i < len(words); i++ {
+		o := words[i]
+		from := 0
+		glued := ""
+		switch {
+		case o == "--":
+			return used{}
+		case o == "--exec" || o == "--exec-batch":
+			from = i + 1
+		case strings.HasPrefix(o, "--exec=") || strings.HasPrefix(o, "--exec-batch="):
+			_, glued, _ = strings.Cut(o, "=")
+			from = i + 1
+		case len(o) > 1 && o[0] == '-' && o[1] != '-':
+			k := strings.IndexAny(o, "xX")
+			if k < 0 || strings.Trim(o[1:k], fdFlags) != "" {
+				continue
+			}
+			glued = o[k+1:]
+			from = i + 1
+		default:
+			continue
+		}
+		r.floor(at, FloorIndirection, base+" "+o+" runs another command")
+		end := from
+		for end < len(words) && words[end] != ";" {
+			end++
+		}
+		switch {
+		case glued != "":
+			r.payload(strings.TrimSpace(glued+" "+strings.Join(words[from:end], " ")), st, in, at, x.args[i].start, false)
+		case end > from:
+			r.inner(x, from, end, st, in, at, false)
+		}
+		return used{i, end}
+	}
+	return used{}
+}
+
+// printed is the literal text that s prints, if it is a plain echo or printf.
+func printed(r *reading, s *syntax.Stmt, st *state) *string {
+	c, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || len(c.Args) < 2 || len(s.Redirs) > 0 {
+		return nil
+	}
+	var words []string
+	for _, w := range c.Args {
+		words = append(words, r.raw(w))
+	}
+	switch words[0] {
+	case "echo":
+		words = words[1:]
+		for len(words) > 0 && strings.HasPrefix(words[0], "-") && strings.Trim(words[0], "-neE") == "" {
+			words = words[1:]
+		}
+		text := strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(strings.Join(words, " "))
+		return &text
+	case "printf":
+		text := strings.NewReplacer(`\n`, "\n", `\t`, "\t", `%s`, strings.Join(words[2:], " ")).Replace(words[1])
+		return &text
+	}
+	return nil
+}
+
+// effect is what a command does to the shell that runs it.
+func (r *reading) effect(base string, x *execution, st *state, w where) func() {
+	if x.after != nil {
+		return x.after
+	}
+	args := x.args
+	switch base {
+	case "cd", "chdir", "pushd", "popd":
+		return func() { r.chdir(base, args[1:], st) }
+	}
+	body := r.funcs[args[0].raw]
+	if body == nil || r.active >= maxCallDeep || r.limits.calls >= maxCalls {
+		return nil
+	}
+	return func() {
+		r.limits.calls++
+		r.active++
+		r.mute++
+		r.stmt(body, st, w)
+		r.mute--
+		r.active--
+	}
+}
+
+// chdir follows cd, pushd and popd.
+func (r *reading) chdir(base string, args []arg, st *state) {
+	if base == "popd" {
+		if len(st.stack) == 0 || len(args) > 0 {
+			st.away()
+			return
+		}
+		top := st.stack[len(st.stack)-1]
+		st.stack = st.stack[:len(st.stack)-1]
+		st.move(top.dirs, top.lost)
+		return
+	}
+	real := false
+	for len(args) > 0 && len(args[0].raw) > 1 && args[0].raw[0] == '-' {
+		o := args[0].raw
+		args = args[1:]
+		if o == "--" {
+			break
+		}
+		if base == "pushd" && strings.Trim(o, "-0123456789") == "" {
+			st.away()
+			return
+		}
+		real = !strings.Contains(o, "L") && (real || strings.Contains(o, "P"))
+	}
+	if base == "pushd" {
+		if len(args) == 0 || strings.HasPrefix(args[0].raw, "+") {
+			st.away()
+			return
+		}
+		st.stack = append(st.stack[:len(st.stack):len(st.stack)], place{st.dirs, st.lost})
+	}
+	switch {
+	case len(args) == 0:
+		home := r.env.Home
+		if b := st.get("HOME"); b != nil {
+			home = ""
+			if b.whole && len(b.values) == 1 {
+				home = b.values[0]
+			}
+		}
+		if home == "" {
+			st.away()
+			return
+		}
+		st.cd(home, real, r.env.Cwd)
+		return
+	case args[0].raw == "-":
+		st.back()
+		return
+	case st.get("CDPATH") != nil:
+		st.away()
+		return
+	}
+	start := *st
+	var after *state
+	for _, l := range r.values(args[0].w, st) {
+		l, _, placed := r.tilde(l, &start)
+		next := start
+		known := placed && l.glob() == ""
+		for _, m := range l.marks {
+			known = known && m != unknown
+		}
+		if words, ok := l.braces(); !ok || len(words) > 1 {
+			known = false
+		}
+		switch {
+		case !known:
+			next.away()
+		case l.text == "":
+		default:
+			next.cd(r.slashes(l.text), real, r.env.Cwd)
+		}
+		if after == nil {
+			after = &next
+		} else {
+			old := after.old
+			after.join(&next, r.env.Cwd)
+			after.old = old
+		}
+	}
+	*st = *after
+}
+
+// slashes makes separators slashes where backslashes separate too.
+func (r *reading) slashes(s string) string {
+	if r.env.Windows {
+		return strings.ReplaceAll(s, `\`, "/")
+	}
+	return s
+}

@@ -1,0 +1,153 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Reader reads programs. Its zero value is ready; it is safe for concurrent use
+// and keeps parsers to use them again.
+type Reader struct {
+	parsers sync.Pool
+}
+
+var errNested = errors.New("nested too deeply")
+
+// source hands the text to the parser in pieces and refuses to go on once the
+// parser's recursion is too deep: the Go stack has a limit that ends the whole
+// process. A piece of n bytes can deepen it by no more than n levels.
+type source struct {
+	text string
+	at   int
+	deep bool
+}
+
+const (
+	sourcePiece = 512  // bytes
+	stackLimit  = 4000 // frames, at which reading on is refused
+)
+
+func (s *source) Read(p []byte) (int, error) {
+	if s.at == len(s.text) {
+		return 0, io.EOF
+	}
+	if s.at > 0 {
+		var pc [1]uintptr
+		if runtime.Callers(stackLimit, pc[:]) > 0 {
+			s.deep = true
+			return 0, errNested
+		}
+	}
+	n := copy(p[:min(len(p), sourcePiece)], s.text[s.at:])
+	s.at += n
+	return n, nil
+}
+
+// parse returns the statements of text, the text they refer to (which may
+// differ where bash reads on and the parser does not), and why reading ended
+// early.
+func (rd *Reader) parse(text string) (stmts []*syntax.Stmt, read string, broken string) {
+	switch {
+	case len(text) > maxText:
+		return nil, text, "the command is longer than 1 MiB"
+	case strings.Count(text, "\n") > maxLines:
+		return nil, text, "the command has too many lines"
+	}
+	if strings.IndexByte(text, 0) >= 0 {
+		text, broken = strings.ReplaceAll(text, "\x00", ""), "it has a NUL character"
+	}
+	if !utf8.ValidString(text) {
+		text, broken = strings.ToValidUTF8(text, "\uFFFD"), "it is not valid UTF-8"
+	}
+	for try := 0; ; try++ {
+		stmts, err := rd.once(text)
+		if err == nil {
+			return stmts, text, broken
+		}
+		if try < maxMends {
+			if mended, why, ok := mend(text, err); ok {
+				text = mended
+				if why != "" {
+					broken = why
+				}
+				continue
+			}
+		}
+		return stmts, text, reason(err)
+	}
+}
+
+// once parses text as it is. A statement that is read before the text goes
+// wrong is returned, for bash runs it before it gets there.
+func (rd *Reader) once(text string) (stmts []*syntax.Stmt, failed error) {
+	parser, _ := rd.parsers.Get().(*syntax.Parser)
+	if parser == nil {
+		parser = syntax.NewParser(syntax.Variant(syntax.LangBash))
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			failed = fmt.Errorf("the parser failed: %v", r)
+			return // and this parser is not used again
+		}
+		rd.parsers.Put(parser)
+	}()
+	src := &source{text: text}
+	for s, err := range parser.StmtsSeq(src) {
+		if err != nil {
+			failed = err
+			break
+		}
+		stmts = append(stmts, s)
+	}
+	if src.deep {
+		return stmts, errNested
+	}
+	return stmts, failed
+}
+
+const maxMends = 8
+
+var unclosedHeredoc = regexp.MustCompile("^unclosed here-document `(.*)`$")
+
+// mend changes text where bash goes on and the parser gives up: a
+// here-document that the end of the text ends, and a `((` that opens no
+// arithmetic but two subshells.
+//
+// In arithmetic, bash expands what a subshell would take for a comment, so a
+// text mended that way is read as far as possible but not trusted: why says so.
+func mend(text string, err error) (mended, why string, ok bool) {
+	var pe syntax.ParseError
+	if !errors.As(err, &pe) {
+		return "", "", false
+	}
+	if m := unclosedHeredoc.FindStringSubmatch(pe.Text); m != nil {
+		mark := strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(m[1])
+		return strings.TrimSuffix(text, "\n") + "\n" + mark + "\n", "", true
+	}
+	if strings.Contains(pe.Text, "arithmetic") || strings.Contains(pe.Text, "((") || strings.Contains(pe.Text, "))") {
+		at := min(int(pe.Pos.Offset())+2, len(text))
+		if i := strings.LastIndex(text[:at], "(("); i >= 0 {
+			return text[:i+1] + " " + text[i+1:], "it only looks like arithmetic", true
+		}
+	}
+	return "", "", false
+}
+
+func reason(err error) string {
+	if errors.Is(err, errNested) {
+		return "it is nested too deeply"
+	}
+	var pe syntax.ParseError
+	if errors.As(err, &pe) {
+		return pe.Text
+	}
+	return err.Error()
+}

@@ -1,0 +1,687 @@
+package shell
+
+import (
+	"sort"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Read reads text. It returns in time bounded by the length of text and never
+// fails: what it cannot read is Broken.
+func (rd *Reader) Read(text string, env Env) *Program {
+	p := &Program{Text: text}
+	stmts, src, broken := rd.parse(text)
+	p.Broken = broken
+	r := &reading{rd: rd, env: env, src: src, prog: p, limits: &limits{}, offset: -1}
+	st := &state{}
+	r.stmts(stmts, st, where{wrapper: -1})
+	if len(stmts) == 0 && p.Broken == "" {
+		p.Blank = true
+	}
+	if len(p.Units) == 0 && !p.Blank && p.Broken == "" {
+		if r.limits.redirectOnly {
+			p.Broken = "a redirect without a command"
+		} else {
+			t := strings.TrimSpace(text)
+			p.Units = []Unit{{Text: t, Spellings: []string{t}, Wrapper: -1}}
+		}
+	}
+	sort.SliceStable(p.Operands, func(a, b int) bool { return p.Operands[a].offset < p.Operands[b].offset })
+	return p
+}
+
+// limits are counted over a whole program with its payloads.
+type limits struct {
+	steps        int // statements visited
+	depth        int
+	spelled      int // bytes of texts to be matched
+	bindings     int
+	calls        int // functions called
+	redirectOnly bool
+}
+
+const (
+	maxSteps    = 200_000
+	maxBindings = 2_000
+	maxCalls    = 500
+	maxCallDeep = 8
+)
+
+// reading is one text being read: the program itself or a payload in it.
+type reading struct {
+	rd     *Reader
+	env    Env
+	src    string
+	prog   *Program
+	limits *limits
+	offset int // of the operands of a payload, -1 in the program itself
+	barest []mark
+	funcs  map[string]*syntax.Stmt
+	active int     // functions being called
+	mute   int     // units are known already; only operands count
+	feed   *string // the literal text that a pipe feeds the next command
+}
+
+// where is the surroundings of a statement.
+type where struct {
+	context string
+	whole   *compound
+	wrapper int // index of the unit that runs this, or -1
+	layers  int
+	guess   bool
+}
+
+type compound struct {
+	text  string
+	outer *compound
+}
+
+func (r *reading) broken(why string) {
+	if r.prog.Broken == "" {
+		r.prog.Broken = why
+	}
+}
+
+func (r *reading) slice(n syntax.Node) string {
+	return r.text(int(n.Pos().Offset()), int(n.End().Offset()))
+}
+
+func (r *reading) text(from, to int) string {
+	to = min(to, len(r.src))
+	if from >= to {
+		return ""
+	}
+	return strings.TrimSuffix(r.src[from:to], "\r")
+}
+
+func (r *reading) stmts(list []*syntax.Stmt, st *state, w where) {
+	for _, s := range list {
+		r.stmt(s, st, w)
+	}
+}
+
+func (r *reading) stmt(s *syntax.Stmt, st *state, w where) {
+	l := r.limits
+	l.steps++
+	l.depth++
+	defer func() { l.depth-- }()
+	switch {
+	case l.steps > maxSteps:
+		r.broken("it has too many commands")
+		return
+	case l.depth > maxDepth:
+		r.broken("it is nested too deeply")
+		return
+	}
+	if s.Background || s.Coprocess {
+		own := *st
+		st = &own
+	}
+	before := *st
+	if s.Cmd == nil && len(s.Redirs) > 0 {
+		l.redirectOnly = true
+	}
+	unit := len(r.prog.Units)
+	r.command(s, st, w)
+	if unit == len(r.prog.Units) {
+		unit = -1
+	}
+	for _, rd := range s.Redirs {
+		r.redirect(rd, &before, unit, w)
+	}
+}
+
+// command reads what s runs.
+func (r *reading) command(s *syntax.Stmt, st *state, w where) {
+	switch c := s.Cmd.(type) {
+	case nil:
+	case *syntax.CallExpr:
+		r.call(c, s, st, w)
+	case *syntax.BinaryCmd:
+		r.binary(c, st, w)
+	case *syntax.Subshell:
+		own := *st
+		in := r.within(w, c)
+		in.context = ContextSubshell
+		r.stmts(c.Stmts, &own, in)
+	case *syntax.Block:
+		r.stmts(c.Stmts, st, r.within(w, c))
+	case *syntax.IfClause:
+		r.branches(c, st, r.within(w, c))
+	case *syntax.WhileClause:
+		in := r.within(w, c)
+		r.loop(st, func(st *state) {
+			r.stmts(c.Cond, st, in)
+			r.stmts(c.Do, st, in)
+		})
+	case *syntax.ForClause:
+		in := r.within(w, c)
+		switch it := c.Loop.(type) {
+		case *syntax.WordIter:
+			var vals []string
+			whole := it.InPos.IsValid()
+			for _, item := range it.Items {
+				r.inside(item, st, w)
+				r.operand(item, st, -1, operandKind{})
+				for _, l := range r.values(item, st) {
+					words, ok := l.braces()
+					if !ok {
+						r.broken("a brace expansion has too many results")
+					}
+					for _, e := range words {
+						if len(vals) >= maxValues {
+							whole = false
+							break
+						}
+						vals = append(vals, e.text)
+						if e.glob() != "" {
+							whole = false
+						}
+					}
+				}
+			}
+			r.bind(st, it.Name.Value, vals, whole)
+		case *syntax.CStyleLoop:
+			for _, x := range [...]syntax.ArithmExpr{it.Init, it.Cond, it.Post} {
+				r.arithmetic(x, st, w)
+			}
+		}
+		r.loop(st, func(st *state) { r.stmts(c.Do, st, in) })
+	case *syntax.CaseClause:
+		in := r.within(w, c)
+		r.inside(c.Word, st, w)
+		after := *st
+		for _, item := range c.Items {
+			for _, p := range item.Patterns {
+				r.inside(p, st, w)
+			}
+			own := *st
+			r.stmts(item.Stmts, &own, in)
+			after.join(&own, r.env.Cwd)
+		}
+		*st = after
+	case *syntax.FuncDecl:
+		if r.funcs == nil {
+			r.funcs = map[string]*syntax.Stmt{}
+		}
+		if c.Name != nil {
+			r.funcs[c.Name.Value] = &syntax.Stmt{Cmd: c.Body.Cmd, Redirs: append(c.Body.Redirs[:len(c.Body.Redirs):len(c.Body.Redirs)], s.Redirs...), Position: c.Body.Position}
+		}
+		own := *st
+		r.stmt(c.Body, &own, r.within(w, c))
+	case *syntax.ArithmCmd:
+		r.arithmetic(c.X, st, w)
+	case *syntax.TestClause:
+		r.test(c.X, st, w)
+	case *syntax.DeclClause:
+		r.declare(c, st, w)
+	case *syntax.LetClause:
+		r.add(Unit{Text: r.slice(c), Words: strings.Fields(r.slice(c))}, w)
+		for _, x := range c.Exprs {
+			r.arithmetic(x, st, w)
+		}
+	case *syntax.TimeClause:
+		r.time(c, st, w)
+	case *syntax.CoprocClause:
+		own := *st
+		r.stmt(c.Stmt, &own, w)
+	default:
+		r.broken("it has a command of a kind that is not known")
+	}
+}
+
+// within is w inside the compound n.
+func (r *reading) within(w where, n syntax.Node) where {
+	w.whole = &compound{text: r.slice(n), outer: w.whole}
+	return w
+}
+
+func (r *reading) binary(c *syntax.BinaryCmd, st *state, w where) {
+	switch c.Op {
+	case syntax.AndStmt:
+		r.stmt(c.X, st, w)
+		r.stmt(c.Y, st, w)
+	case syntax.OrStmt:
+		before := *st
+		r.stmt(c.X, st, w)
+		if sameDirs(&before, st) {
+			r.stmt(c.Y, st, w)
+			return
+		}
+		// The right side runs if the left failed, so perhaps its cd did.
+		right := *st
+		right.join(&before, r.env.Cwd)
+		start := right
+		r.stmt(c.Y, &right, w)
+		if !sameDirs(&start, &right) {
+			st.join(&right, r.env.Cwd)
+		}
+	default: // a pipe: every stage has a shell of its own
+		left := *st
+		r.stmt(c.X, &left, w)
+		right := *st
+		r.feed = printed(r, c.X, st)
+		r.stmt(c.Y, &right, w)
+		r.feed = nil
+	}
+}
+
+// branches reads an if with its elifs.
+func (r *reading) branches(c *syntax.IfClause, st *state, w where) {
+	var after *state
+	done := func(s state) {
+		if after == nil {
+			after = &s
+			return
+		}
+		after.join(&s, r.env.Cwd)
+	}
+	last := false
+	for ; c != nil; c = c.Else {
+		if c.ThenPos.IsValid() {
+			r.stmts(c.Cond, st, w)
+		} else {
+			last = true
+		}
+		own := *st
+		r.stmts(c.Then, &own, w)
+		done(own)
+	}
+	if !last {
+		done(*st)
+	}
+	*st = *after
+}
+
+// loop reads a body that may run any number of times: again, for its operands
+// only, as long as where it stands changes.
+func (r *reading) loop(st *state, body func(*state)) {
+	in := *st
+	for round := 0; ; round++ {
+		out := in
+		body(&out)
+		if round == 0 {
+			r.mute++
+		}
+		next := in
+		next.join(&out, r.env.Cwd)
+		if sameDirs(&next, &in) && (round > 0 || next.vars == in.vars) {
+			*st = next
+			break
+		}
+		if round == 3 {
+			next.lost = true
+			body(&next)
+			next.lost = true
+			*st = next
+			break
+		}
+		in = next
+	}
+	r.mute--
+}
+
+func (r *reading) bind(st *state, name string, values []string, whole bool) {
+	r.limits.bindings++
+	if r.limits.bindings > maxBindings {
+		r.broken("it sets too many variables")
+		return
+	}
+	st.set(name, values, whole)
+}
+
+// assign reads one assignment outside a declaration or in one.
+func (r *reading) assign(a *syntax.Assign, st *state, w where, keep bool) {
+	if a.Index != nil {
+		r.arithmetic(a.Index, st, w)
+	}
+	var values []string
+	whole := true
+	word := func(x *syntax.Word) {
+		if x == nil {
+			return
+		}
+		r.inside(x, st, w)
+		if !keep {
+			return
+		}
+		for _, l := range r.values(x, st) {
+			l, _, placed := r.tilde(l, st)
+			values = append(values, l.text)
+			for _, m := range l.marks {
+				whole = whole && m != unknown
+			}
+			whole = whole && placed
+		}
+	}
+	word(a.Value)
+	if a.Array != nil {
+		for _, e := range a.Array.Elems {
+			if e.Index != nil {
+				r.arithmetic(e.Index, st, w)
+			}
+			word(e.Value)
+		}
+	}
+	if !keep || a.Name == nil || a.Naked {
+		return
+	}
+	if a.Value == nil && a.Array == nil {
+		values = []string{""}
+	}
+	if !whole {
+		// What is known only in part tells nothing.
+		values = nil
+	}
+	if old := st.get(a.Name.Value); old != nil && (a.Append || a.Index != nil) {
+		if a.Append && a.Array == nil {
+			var sums []string
+			for _, o := range old.values {
+				for _, v := range values {
+					if len(sums) < maxValues {
+						sums = append(sums, o+v)
+					}
+				}
+			}
+			values = sums
+		} else {
+			values = append(append([]string(nil), old.values...), values...)
+		}
+		whole = whole && old.whole
+	}
+	if len(values) > maxValues {
+		values, whole = values[:maxValues], false
+	}
+	r.bind(st, a.Name.Value, values, whole)
+}
+
+// declare reads export, declare, local and their like. It is a unit: its name
+// is a builtin's.
+func (r *reading) declare(c *syntax.DeclClause, st *state, w where) {
+	words := []string{c.Variant.Value}
+	var floors []Floor
+	for _, a := range c.Args {
+		switch {
+		case a.Name == nil && a.Value != nil:
+			words = append(words, r.raw(a.Value))
+		case a.Value != nil && a.Name != nil && a.Index == nil:
+			op := "="
+			if a.Append {
+				op = "+="
+			}
+			words = append(words, a.Name.Value+op+r.raw(a.Value))
+		default:
+			words = append(words, r.slice(a))
+		}
+		if f, ok := r.hijack(a); ok {
+			floors = append(floors, f)
+		}
+	}
+	r.add(Unit{Text: r.slice(c), Words: words, Floors: floors}, w)
+	for _, a := range c.Args {
+		r.assign(a, st, w, true)
+	}
+}
+
+func (r *reading) hijack(a *syntax.Assign) (Floor, bool) {
+	if a.Name == nil || a.Naked {
+		return Floor{}, false
+	}
+	value := ""
+	if a.Value != nil {
+		value = r.raw(a.Value)
+	}
+	if !hijacks(a.Name.Value, value) {
+		return Floor{}, false
+	}
+	return Floor{FloorIndirection, "setting " + a.Name.Value + " changes what a command runs"}, true
+}
+
+// time is the reserved word.
+func (r *reading) time(c *syntax.TimeClause, st *state, w where) {
+	to := int(c.Time.Offset()) + len("time")
+	if c.PosixFormat {
+		to = min(len(r.src), to)
+		if i := strings.Index(r.src[to:], "-p"); i >= 0 {
+			to += i + 2
+		}
+	}
+	inner := c.Stmt
+	if inner != nil && inner.Cmd != nil {
+		to = int(inner.Cmd.End().Offset())
+	}
+	text := r.text(int(c.Time.Offset()), to)
+	words := []string{"time"}
+	var call *syntax.CallExpr
+	if inner != nil {
+		if call, _ = inner.Cmd.(*syntax.CallExpr); call != nil && !inner.Negated {
+			args := r.args(call)
+			text = "time"
+			if c.PosixFormat {
+				text, words = "time -p", append(words, "-p")
+			}
+			for _, a := range args {
+				words = append(words, a.raw)
+			}
+			if len(args) > 0 {
+				text += " " + r.textOf(args, inner.Redirs)
+			}
+		}
+	}
+	at := r.add(Unit{Text: text, Words: words, Floors: []Floor{{FloorIndirection, "time runs another command"}}}, w)
+	if inner == nil {
+		return
+	}
+	first := len(r.prog.Units)
+	in := w
+	if at >= 0 {
+		in.wrapper = at
+	}
+	r.stmt(inner, st, in)
+	if at < 0 {
+		return
+	}
+	if call == nil && inner.Cmd != nil {
+		r.prog.Units[at].Executes = r.slice(inner.Cmd)
+	} else if first < len(r.prog.Units) {
+		r.prog.Units[at].Executes = innermost(&r.prog.Units[first])
+	}
+}
+
+func innermost(u *Unit) string {
+	if u.Executes != "" {
+		return u.Executes
+	}
+	return u.Text
+}
+
+// inside reads the commands in a word.
+func (r *reading) inside(x *syntax.Word, st *state, w where) {
+	if x == nil {
+		return
+	}
+	if len(x.Parts) == 1 {
+		if _, ok := x.Parts[0].(*syntax.Lit); ok {
+			return
+		}
+	}
+	for _, p := range x.Parts {
+		r.part(p, st, w)
+	}
+}
+
+func (r *reading) part(p syntax.WordPart, st *state, w where) {
+	switch p := p.(type) {
+	case *syntax.Lit, *syntax.SglQuoted:
+	case *syntax.DblQuoted:
+		for _, q := range p.Parts {
+			r.part(q, st, w)
+		}
+	case *syntax.CmdSubst:
+		own := *st
+		in := w
+		in.context, in.whole = ContextCommandSubstitution, nil
+		if p.TempFile || p.ReplyVar {
+			r.stmts(p.Stmts, st, in)
+			return
+		}
+		r.stmts(p.Stmts, &own, in)
+	case *syntax.ProcSubst:
+		own := *st
+		in := w
+		in.context, in.whole = ContextProcessSubstitution, nil
+		r.stmts(p.Stmts, &own, in)
+	case *syntax.ParamExp:
+		r.arithmetic(p.Index, st, w)
+		if p.Slice != nil {
+			r.arithmetic(p.Slice.Offset, st, w)
+			r.arithmetic(p.Slice.Length, st, w)
+		}
+		if p.Repl != nil {
+			r.inside(p.Repl.Orig, st, w)
+			r.inside(p.Repl.With, st, w)
+		}
+		if p.Exp != nil {
+			r.inside(p.Exp.Word, st, w)
+		}
+		if p.NestedParam != nil {
+			r.part(p.NestedParam, st, w)
+		}
+	case *syntax.ArithmExp:
+		r.arithmetic(p.X, st, w)
+	case *syntax.ExtGlob:
+		if strings.ContainsAny(p.Pattern.Value, "$`<>") {
+			r.broken("it has an extended pattern with an expansion in it")
+		}
+	default:
+		r.broken("it has a word of a kind that is not known")
+	}
+}
+
+func (r *reading) arithmetic(x syntax.ArithmExpr, st *state, w where) {
+	r.limits.depth++
+	defer func() { r.limits.depth-- }()
+	if r.limits.depth > 4*maxDepth {
+		r.broken("it is nested too deeply")
+		return
+	}
+	switch x := x.(type) {
+	case nil:
+	case *syntax.Word:
+		r.inside(x, st, w)
+	case *syntax.BinaryArithm:
+		r.arithmetic(x.X, st, w)
+		r.arithmetic(x.Y, st, w)
+	case *syntax.UnaryArithm:
+		r.arithmetic(x.X, st, w)
+	case *syntax.ParenArithm:
+		r.arithmetic(x.X, st, w)
+	default:
+		r.broken("it has arithmetic of a kind that is not known")
+	}
+}
+
+func (r *reading) test(x syntax.TestExpr, st *state, w where) {
+	r.limits.depth++
+	defer func() { r.limits.depth-- }()
+	if r.limits.depth > 4*maxDepth {
+		r.broken("it is nested too deeply")
+		return
+	}
+	switch x := x.(type) {
+	case nil:
+	case *syntax.Word:
+		r.inside(x, st, w)
+		r.operand(x, st, -1, operandKind{})
+	case *syntax.BinaryTest:
+		r.test(x.X, st, w)
+		if y, ok := x.Y.(*syntax.Word); ok && x.Op == syntax.TsReMatch {
+			r.inside(y, st, w)
+			return
+		}
+		r.test(x.Y, st, w)
+	case *syntax.UnaryTest:
+		r.test(x.X, st, w)
+	case *syntax.ParenTest:
+		r.test(x.X, st, w)
+	default:
+		r.broken("it has a test of a kind that is not known")
+	}
+}
+
+// redirect reads one redirect. It is opened before its command runs.
+func (r *reading) redirect(d *syntax.Redirect, st *state, unit int, w where) {
+	r.inside(d.Word, st, w)
+	if d.Hdoc != nil {
+		r.inside(d.Hdoc, st, w)
+	}
+	k := operandKind{certain: true, redirect: true}
+	switch d.Op {
+	case syntax.RdrIn:
+		k.dir = Read
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.AppClob, syntax.RdrAll, syntax.AppAll, syntax.RdrAllClob, syntax.AppAllClob:
+		k.dir = Write
+	case syntax.RdrInOut:
+	case syntax.DplIn:
+		return // from a descriptor; of anything else bash makes an error
+	case syntax.DplOut:
+		if descriptor(r.raw(d.Word)) {
+			return
+		}
+		k.dir = Write
+	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+		return
+	default:
+		r.broken("it has a redirect of a kind that is not known")
+		return
+	}
+	r.operand(d.Word, st, unit, k)
+}
+
+// descriptor reports whether s names a file descriptor: `2`, `2-` or `-`.
+func descriptor(s string) bool {
+	return strings.Trim(strings.TrimSuffix(s, "-"), "0123456789") == "" && s != ""
+}
+
+// add makes u a unit and returns its index, or -1 if units do not count now.
+func (r *reading) add(u Unit, w where) int {
+	if r.mute > 0 {
+		return -1
+	}
+	p := r.prog
+	if len(p.Units) >= maxUnits {
+		r.broken("it has too many commands")
+		return -1
+	}
+	u.Context, u.Wrapper, u.Guess = w.context, w.wrapper, w.guess
+	if u.Spellings == nil {
+		u.Spellings = []string{u.Text}
+		r.spell(&u.Spellings, strings.Join(u.Words, " "))
+	}
+	for c := w.whole; c != nil; c = c.outer {
+		r.limits.spelled += len(c.text)
+		if r.limits.spelled > maxSpelled {
+			r.broken("it is too large to match as a whole")
+			break
+		}
+		u.Whole = append(u.Whole, c.text)
+	}
+	p.Units = append(p.Units, u)
+	return len(p.Units) - 1
+}
+
+// spell adds a spelling that is not yet in list.
+func (r *reading) spell(list *[]string, s string) {
+	for _, have := range *list {
+		if have == s {
+			return
+		}
+	}
+	r.limits.spelled += len(s)
+	if r.limits.spelled > maxSpelled {
+		r.broken("it is too large to match as a whole")
+		return
+	}
+	*list = append(*list, s)
+}
