@@ -287,3 +287,19 @@ func (s *SessionRules) Next() time.Time {
 	}
 	return next
 }
+
+// FixedGrants is a fixed list of grants without scope or lifetime, for judging
+// a call as if they had been given. An invalid one covers nothing. Of opt,
+// Home, Cwd and Flavour count.
+func FixedGrants(list []Grant, opt Options) Grants {
+	s := NewSessionRules(func() time.Time { return opt.Now }, opt)
+	fixed := make([]*SessionGrant, 0, len(list))
+	for _, g := range list {
+		if g.Surface == "" || pattern.Check(g.Pattern) != nil {
+			continue
+		}
+		fixed = append(fixed, s.compile(g.Surface, g.Pattern))
+	}
+	s.list.Store(&fixed)
+	return s.View(Scope{})
+}
