@@ -316,7 +316,8 @@ func TestOrder(t *testing.T) {
 	for _, tt := range []struct{ name, text, surface, value, want string }{
 		{"a pattern written twice stands where it was last written", `{"permission":{"bash":{"rm *":"allow","*":"allow","rm *":"deny"}}}`, "bash", "rm x", "deny"},
 		{"its earlier place is void", `{"permission":{"bash":{"rm *":"deny","*":"allow","rm *":"allow"}}}`, "bash", "rm x", "allow"},
-		{"integer-like keys keep their place", `{"permission":{"skill":{"7":"deny","*":"allow"}}}`, "skill", "7", "allow"},
+		{"an integer-like deny counts wherever it stands", `{"permission":{"skill":{"7":"deny","*":"allow"}}}`, "skill", "7", "deny"},
+		{"an integer-like allow keeps its place", `{"permission":{"skill":{"7":"allow","*":"deny"}}}`, "skill", "7", "deny"},
 		{"escapes in keys are read", `{"permission":{"bash":{"r\u006d *":"deny"}}}`, "bash", "rm x", "deny"},
 		{"slashes in strings are no comments", `{"permission":{"bash":{"curl http://x//y":"deny"}}}`, "bash", "curl http://x//y", "deny"},
 	} {
