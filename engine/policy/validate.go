@@ -174,12 +174,67 @@ func (c *checker) permission(v value) []engine.Section {
 					s.Rules = append(s.Rules, r)
 				}
 			}
+			s.Rules = keepIntegers(s.Rules)
 		default:
 			c.fail(m.val.pos, key, "it is "+m.val.kind.String(), "write allow, ask or deny, or an object of patterns")
 		}
 		sections = append(sections, s)
 	}
 	return sections
+}
+
+// keepIntegers guards integer-like patterns. A program in JavaScript that reads
+// and writes a policy file moves such keys to the front of their object, below
+// a catch-all that they were written after; so their place cannot lift what
+// they say. One that is stricter than the rules after it goes to the end.
+func keepIntegers(rules []engine.Rule) []engine.Rule {
+	var moved []engine.Rule
+	kept := rules[:0:0]
+	for i := range rules {
+		if r := &rules[i]; isIndex(r.Pattern) && r.Action.Stricter(after(rules[i+1:], r.Pattern)) {
+			if moved == nil {
+				kept = append(kept, rules[:i]...)
+			}
+			moved = append(moved, *r)
+		} else if moved != nil {
+			kept = append(kept, rules[i])
+		}
+	}
+	if moved == nil {
+		return rules
+	}
+	return append(kept, moved...)
+}
+
+// after is what the last of rules that matches a literal value says, and deny
+// if none does or it takes too long to tell.
+func after(rules []engine.Rule, value string) engine.Action {
+	const far = 1000
+	for i, n := len(rules)-1, 0; i >= 0 && n < far; i-- {
+		if pattern.IsLiteral(rules[i].Pattern) {
+			continue
+		}
+		if p := pattern.Compile(rules[i].Pattern, pattern.Posix); p.Match(value) {
+			return rules[i].Action
+		}
+		n++
+	}
+	return engine.Deny
+}
+
+// isIndex reports whether key is one that JavaScript orders as a number: a
+// whole number below 2³²-1, without leading zeros.
+func isIndex(key string) bool {
+	if key == "" || len(key) > 10 || key[0] == '0' && key != "0" {
+		return false
+	}
+	for i := range len(key) {
+		if key[i] < '0' || key[i] > '9' {
+			return false
+		}
+	}
+	n, err := strconv.ParseUint(key, 10, 64)
+	return err == nil && n < math.MaxUint32
 }
 
 func (c *checker) rule(surface string, m member) (engine.Rule, bool) {
