@@ -105,14 +105,13 @@ func (s *sheet) below() int {
 
 func (s *sheet) restrip() {
 	n := s.below()
-	label := fmt.Sprintf("▼  %s more lines below", thousands(n))
-	if n == 1 {
-		label = "▼  1 more line below"
-	} else if n == 0 {
-		label = "end"
+	label, icon := plural(n, "more line below", "more lines below"), theme.MenuDropDownIcon()
+	if n == 0 {
+		label, icon = "the end", nil
 	}
 	if s.strip.Text != label {
-		s.strip.SetText(label)
+		s.strip.Text, s.strip.Icon = label, icon
+		s.strip.Refresh()
 	}
 }
 
@@ -177,6 +176,9 @@ func (r sheetRenderer) Objects() []fyne.CanvasObject {
 }
 
 func (r sheetRenderer) Destroy() {}
+
+// labelRunes is the longest label that is shown whole.
+const labelRunes = 36
 
 // A row is what stands on one height of the page.
 type row struct {
@@ -305,6 +307,7 @@ func (p *page) reflow(width float32) {
 func (p *page) wrap(i int, room float32) {
 	t := p.texts[i]
 	columns := max(8, int(room/p.cell))
+	held := 0 // the first stretch that may reach into the row
 	for n, l := range t.lines {
 		first := true
 		start := l.start
@@ -334,6 +337,15 @@ func (p *page) wrap(i int, room float32) {
 			if end < l.end {
 				if cut := strings.LastIndexByte(t.body[start:end], ' '); cut >= (end-start)*2/3 {
 					end = start + cut + 1
+				}
+				// No escape is cut in two.
+				for held < len(t.stretches) && t.stretches[held].end <= start {
+					held++
+				}
+				for k := held; k < len(t.stretches) && t.stretches[k].start < end; k++ {
+					if s := t.stretches[k]; s.end > end && s.start > start {
+						end = s.start
+					}
 				}
 			}
 			add(end)
@@ -385,27 +397,22 @@ func (p *page) put(s string, x, y float32, c fyne.ThemeColorName, textSize float
 
 func (p *page) drawLabel(r row) {
 	s, t := p.sections[r.section], p.texts[r.section]
-	x, size := p.pad(), p.captionSize()
-	y := r.y
-	label := s.label
-	if label != "" {
-		label = visible.Line(label, 60)
+	x, y, size, gap := p.pad(), r.y, p.captionSize(), p.cell
+	bold := fyne.TextStyle{Bold: true}
+	if s.model { // first, so that no label pushes it out of sight
+		x = p.put("written by the model", x, y, colourModel, size, fyne.TextStyle{Bold: true, Italic: true}) + gap
 	}
-	gap := p.cell
-	if label != "" {
-		x = p.put(label, x, y, colourQuiet, size, fyne.TextStyle{Bold: true}) + gap
-	}
-	if s.model {
-		x = p.put("written by the model", x, y, colourModel, size, fyne.TextStyle{Italic: true}) + gap
+	if s.label != "" {
+		x = p.put(visible.Line(s.label, labelRunes), x, y, colourQuiet, size, bold) + gap
 	}
 	if sz := t.size(); sz != "" {
 		x = p.put(sz, x, y, colourQuiet, size, fyne.TextStyle{}) + gap
 	}
 	if h := t.hint(); h != "" {
-		if x+fyne.MeasureText(h, size, fyne.TextStyle{Bold: true}).Width > p.flowed-p.pad() {
+		if x+fyne.MeasureText(h, size, bold).Width > p.flowed-p.pad() {
 			h = thousands(t.escapes) + " escaped"
 		}
-		p.put(h, x, y, colourEscape, size, fyne.TextStyle{Bold: true})
+		p.put(h, x, y, colourEscape, size, bold)
 	}
 }
 

@@ -61,24 +61,9 @@ func where(a *pipe.Ask) string {
 		for i, h := range q.Hops {
 			hops[i] = visible.Line(h, 24)
 		}
-		parts = append(parts, "relayed through "+strings.Join(hops, " → "))
+		parts = append(parts, "relayed through "+strings.Join(hops, ", then "))
 	}
 	return strings.Join(parts, "  ·  ")
-}
-
-// notes are what the serving node and this window want said beside an ask.
-func notes(a *pipe.Ask) []string {
-	var all []string
-	if a.Adopted {
-		all = append(all, "Nobody else serves this session, so Nod answers for it.")
-	}
-	for _, n := range a.Notes {
-		all = append(all, visible.Line(n, 300))
-	}
-	if a.Question.Intent == nil {
-		all = append(all, "The agent sent too few facts to judge this by rules.")
-	}
-	return all
 }
 
 // value names what the first fact of an ask is.
@@ -118,13 +103,13 @@ func sections(a *pipe.Ask) []section {
 	return all
 }
 
-// title is what the window's frame says: who, and with which tool.
+// windowTitle is what the window's frame says: who, and with which tool.
 func windowTitle(q *engine.Question) string {
 	t := desk.Who(q.Principal)
 	if q.Tool != "" {
 		t += ": " + visible.Line(q.Tool, 40)
 	}
-	return t + " – Nod"
+	return t + " - Nod"
 }
 
 // patience says how long the child still waits.
@@ -143,9 +128,10 @@ func patience(q *engine.Question, now time.Time) string {
 	return fmt.Sprintf("waits %d:%02d more", s/60, s%60)
 }
 
-// clockTime is a moment for a list: the time, and the day if it is not today.
+// clockTime is a moment for a list, in the place of now: the time, and the day
+// if it is not today.
 func clockTime(t, now time.Time) string {
-	t, now = t.Local(), now.Local()
+	t = t.In(now.Location())
 	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
 		return t.Format("15:04")
 	}
