@@ -300,45 +300,7 @@ func (r *Ruleset) block(s *Section, key string, rank int, path, universal bool) 
 		r.compile(&e, path)
 		b.entries = append(b.entries, e)
 	}
-	return b.recall()
-}
-
-// recall says the denies and asks of integer-like patterns once more at the
-// end. A file that a program in JavaScript has written has them in front,
-// wherever their author put them, so that a catch-all behind them would hide
-// them. An allow stays where it stands.
-func (b block) recall() block {
-	n := len(b.entries)
-	for i := range n - min(n, 1) {
-		e := b.entries[i]
-		if e.rule.Action == Allow || !integerLike(e.rule.Pattern) {
-			continue
-		}
-		again := false
-		for j := i + 1; j < n; j++ {
-			again = again || b.entries[j].rule.Pattern == e.rule.Pattern
-		}
-		if !again {
-			b.entries = append(b.entries, e)
-		}
-	}
 	return b
-}
-
-// integerLike reports whether s is a key that JavaScript objects keep in front
-// of others: a whole number below 2^32 - 1 in its shortest form.
-func integerLike(s string) bool {
-	if s == "" || len(s) > 10 || s[0] == '0' && len(s) > 1 {
-		return false
-	}
-	n := 0
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-		n = n*10 + int(s[i]-'0')
-	}
-	return n < 1<<32-1
 }
 
 // compile makes e's pattern ready.

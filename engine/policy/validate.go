@@ -191,7 +191,8 @@ func keepIntegers(rules []engine.Rule) []engine.Rule {
 	var moved []engine.Rule
 	kept := rules[:0:0]
 	for i := range rules {
-		if r := &rules[i]; isIndex(r.Pattern) && r.Action.Stricter(after(rules[i+1:], r.Pattern)) {
+		r := &rules[i]
+		if isIndex(r.Pattern) && (r.Action == engine.Deny || r.Action.Stricter(after(rules[i+1:], r.Pattern))) {
 			if moved == nil {
 				kept = append(kept, rules[:i]...)
 			}
