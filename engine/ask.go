@@ -60,6 +60,11 @@ type Question struct {
 	Annotations []Annotation
 	Suggestion  []Grant // what "for this session" would grant; empty: no scope to offer
 
+	// Line says that the ask stands for a whole command line of which Intent is
+	// only the first part that asks. A node that does not judge the full command
+	// must not decide it by facts, so on the wire such a node finds none.
+	Line bool
+
 	Generation int      // of the request's shape: 1, 2 or 3
 	Hops       []string // session ids the ask was relayed through, nearest last
 }

@@ -27,9 +27,10 @@ type Request struct {
 	Intent  *engine.Intent // nil if absent or malformed
 	Payload *Payload       // nil if absent or malformed
 
-	// Two additions of Nod's that other readers ignore.
+	// Additions of Nod's that other readers ignore.
 	Hops    []string // session ids the ask was relayed through, nearest last
 	OneShot bool     // the child forgets: a grant for this subagent must be kept here
+	Line    bool     // Intent is the first part of a line: it stands as lineIntent, not as accessIntent
 
 	Generation int       // 1, 2 or 3; not on the wire
 	Dropped    []Dropped // optional fields that were there but malformed
@@ -162,6 +163,14 @@ func ParseRequest(data []byte) (*Request, error) {
 		r.Generation = max(r.Generation, 2)
 		r.Intent = parseIntent(raw)
 		return r.Intent != nil
+	})
+	optional("lineIntent", func(raw []byte) bool {
+		in := parseIntent(raw)
+		if in == nil || r.Intent != nil {
+			return false
+		}
+		r.Intent, r.Line = in, true
+		return true
 	})
 	optional("payload", func(raw []byte) bool {
 		r.Generation = max(r.Generation, 2)
@@ -356,7 +365,7 @@ func (r *Request) Question(patience time.Duration) *engine.Question {
 		Source:     r.Source,
 		Message:    r.Message,
 		Suggestion: slices.Clone(r.Grants),
-		Generation: r.Generation, Hops: slices.Clone(r.Hops),
+		Generation: r.Generation, Hops: slices.Clone(r.Hops), Line: r.Line,
 	}
 	if patience > 0 {
 		q.Deadline = q.CreatedAt.Add(patience)
@@ -380,7 +389,7 @@ func (r *Request) Question(patience time.Duration) *engine.Question {
 		}
 	}
 	for _, d := range r.Dropped {
-		if d.Field == "payload" || d.Field == "accessIntent" {
+		if d.Field == "payload" || d.Field == "accessIntent" || d.Field == "lineIntent" {
 			q.Evidence = append(q.Evidence, engine.Evidence{Label: labelUnread, Text: d.Raw})
 		}
 	}
@@ -427,7 +436,7 @@ func NewRequest(id string, q *engine.Question, sender engine.Principal, target s
 		ID: id, CreatedAt: now.UnixMilli(), RequesterSessionID: sender.SessionID, TargetSessionID: target,
 		RequesterAgentName: agent,
 		Message:            q.Message, Source: q.Source,
-		Grants: slices.Clone(q.Suggestion), Hops: slices.Clone(q.Hops), Generation: 3,
+		Grants: slices.Clone(q.Suggestion), Hops: slices.Clone(q.Hops), Line: q.Line, Generation: 3,
 	}
 	if r.Source == "" {
 		r.Source = "tool_call"
@@ -529,6 +538,7 @@ type (
 		Value              *string       `json:"value"`
 		SessionApproval    *approvalJSON `json:"sessionApproval,omitempty"`
 		AccessIntent       *intentJSON   `json:"accessIntent,omitempty"`
+		LineIntent         *intentJSON   `json:"lineIntent,omitempty"`
 		Payload            *payloadJSON  `json:"payload,omitempty"`
 		Hops               []string      `json:"hops,omitempty"`
 		OneShot            bool          `json:"oneShot,omitempty"`
@@ -582,7 +592,11 @@ func (r *Request) Marshal() ([]byte, error) {
 		}
 		j.SessionApproval = a
 	}
-	if r.Intent != nil {
+	switch {
+	case r.Intent == nil:
+	case r.Line:
+		j.LineIntent = &intentJSON{*r.Intent}
+	default:
 		j.AccessIntent = &intentJSON{*r.Intent}
 	}
 	if p := r.Payload; p != nil {

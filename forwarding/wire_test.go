@@ -320,6 +320,36 @@ func TestNewestShapeIsReadByOlderNodes(t *testing.T) {
 	}
 }
 
+// TestLineIntentIsForNodesThatJudgeTheLine checks that an ask which stands for
+// more than its first part shows its facts only to a node that knows so: another
+// one finds no accessIntent, and asks its human.
+func TestLineIntentIsForNodesThatJudgeTheLine(t *testing.T) {
+	q := &engine.Question{
+		Principal: engine.Principal{SessionID: "c", AgentName: "scout"}, Tool: "bash", Surface: "bash", Value: "npm test", Line: true,
+		Intent:   &engine.Intent{Surface: "bash", MatchValues: []string{"npm test"}, Principal: engine.Principal{SessionID: "c", AgentName: "scout"}},
+		Evidence: []engine.Evidence{{Label: LabelFullCommand, Text: "npm test && rm -rf x"}},
+	}
+	data, err := NewRequest("id-1", q, engine.Principal{SessionID: "c"}, "desk", time.UnixMilli(1)).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil || raw["accessIntent"] != nil || raw["lineIntent"] == nil {
+		t.Fatalf("%v: %s", err, data)
+	}
+	back, err := ParseRequest(data)
+	if err != nil || len(back.Dropped) > 0 {
+		t.Fatalf("%+v, %v", back, err)
+	}
+	if got := back.Question(0); !got.Line || !reflect.DeepEqual(got.Intent, q.Intent) {
+		t.Errorf("came back as %+v", got)
+	}
+	both := bytes.Replace(data, []byte(`"lineIntent"`), []byte(`"accessIntent":`+string(raw["lineIntent"])+`,"lineIntent"`), 1)
+	if back, err = ParseRequest(both); err != nil || back.Line || len(back.Dropped) != 1 {
+		t.Errorf("both: %+v, %v", back, err)
+	}
+}
+
 func TestResponses(t *testing.T) {
 	base := `{"approved":%s,"state":%s,"responderSessionId":"desk"%s}`
 	for name, c := range map[string]struct {

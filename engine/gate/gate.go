@@ -48,6 +48,9 @@ type Skill struct {
 type Call struct {
 	Tool  string
 	Input any // as decoded from JSON: map[string]any for an object
+	// Workdir is where a bash call runs, if not in the gate's Cwd: agents keep
+	// it beside the call.
+	Workdir string
 }
 
 // Check is the result of one gate for one thing: a unit of a command, the
@@ -180,7 +183,7 @@ func (g *Gate) Decide(c Call) *Outcome {
 	tool := strings.TrimSpace(c.Tool)
 	switch {
 	case tool == engine.SurfaceBash:
-		r.bash(tool, r.text("command"), "")
+		r.bash(tool, r.text("command"), c.Workdir)
 	case g.isShellTool(tool):
 		s := g.ShellTools[tool]
 		r.bash(tool, r.text(s.Command), r.text(s.Workdir))
