@@ -69,6 +69,7 @@ type desktop struct {
 	tries   int // to reach the bus, without success
 
 	server  *server // the present owner; nil: none
+	seen    int     // owners that came or went so far: tells a timer that its world is gone
 	probing bool
 	timers  map[*time.Timer]struct{}
 	tells   []told
@@ -80,6 +81,10 @@ type desktop struct {
 	flights int
 	held    []*dbus.Signal // may belong to a call that is on its way
 }
+
+// againMax is how many new servers in a row are asked to show a note. A note
+// that outlives more of them may be what ends them.
+const againMax = 5
 
 // heldMax bounds the signals kept for calls on their way. A server is not that
 // fast, and a broken one shall not fill our memory.
@@ -96,6 +101,8 @@ type item struct {
 	before *version      // what the same id showed before that
 	token  string        // the activation token that came last
 	expire *time.Timer
+
+	again int // how often a new server was asked to show it
 
 	flight *request
 	next   []*request // for the same key, in order
@@ -426,7 +433,9 @@ func (d *desktop) send(r *request) {
 		var id uint32
 		if c.Store(&id) == nil && d.server == srv {
 			d.closeID(id)
-			d.failed = time.Time{}
+			if d.state == absent {
+				d.probe()
+			}
 		}
 	})
 }
@@ -434,6 +443,9 @@ func (d *desktop) send(r *request) {
 // landed handles the reply to a Notify.
 func (d *desktop) landed(srv *server, it *item, r *request, shown Shown, id uint32, c *dbus.Call, err error) {
 	it.flight = nil
+	if d.server == srv && vanished(err) {
+		d.owned("") // the signal that says so is on its way
+	}
 	current := d.server == srv
 	switch {
 	case r.gone != nil:
@@ -451,6 +463,8 @@ func (d *desktop) landed(srv *server, it *item, r *request, shown Shown, id uint
 		if len(it.next) == 0 {
 			d.drop(it, r.gone)
 		}
+	case !current && r.again:
+		// The next server is asked again.
 	case !current && !r.tried:
 		// The server went away under the call. The next one gets the note.
 		r.tried = true
@@ -477,7 +491,9 @@ func (d *desktop) landed(srv *server, it *item, r *request, shown Shown, id uint
 		it.note, it.shown, it.id, it.since, it.token = r.note, shown, id, c.ResponseSequence, ""
 		d.limit(it)
 		r.answer(shown, nil)
-		if r.again {
+		if !r.again {
+			it.again = 0
+		} else {
 			d.emit(Event{Kind: Reshown, Note: r.note, Shown: shown})
 		}
 	}

@@ -443,6 +443,61 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
+// A note that ends every server it is shown to is given up.
+func TestServersEndAgainAndAgain(t *testing.T) {
+	b := notifytest.StartBus(t)
+	srv := notifytest.FakeDaemon(t, b, "Other", notifytest.PlainCaps())
+	d, _ := notifier(t, b)
+	show(t, d, ask())
+	for range againMax {
+		srv.Stop()
+		srv = notifytest.FakeDaemon(t, b, "Other", notifytest.PlainCaps())
+		if e := next(t, d); e.Kind != Reshown {
+			t.Fatalf("event %+v", e)
+		}
+	}
+	srv.Stop()
+	srv = notifytest.FakeDaemon(t, b, "Other", notifytest.PlainCaps())
+	if e := next(t, d); e.Kind != Lost || e.Note.Ref != "first" {
+		t.Fatalf("event %+v", e)
+	}
+	silent(t, d, srv)
+}
+
+// The same, but the server ends before it answers.
+func TestServersEndInNotify(t *testing.T) {
+	b := notifytest.StartBus(t)
+	d, s := notifier(t, b)
+	crash := func() {
+		srv := notifytest.FakeDaemon(t, b, "Other", notifytest.PlainCaps())
+		srv.Before(func(notifytest.Posted) *dbus.Error {
+			go srv.Stop()
+			<-srv.Conn.Context().Done()
+			return dbus.NewError("org.example.Dying", nil)
+		})
+		backend(t, d, ByDBus)
+		<-srv.Conn.Context().Done()
+	}
+	backend(t, d, ByBeeep)
+	show(t, d, ask()) // told
+	for range againMax {
+		crash()
+	}
+	notifytest.FakeDaemon(t, b, "Other", notifytest.PlainCaps())
+	for {
+		e := any1(t, d)
+		if e.Kind == Lost {
+			break
+		}
+		if e.Kind != Changed {
+			t.Fatalf("event %+v", e)
+		}
+	}
+	if told := s.all(); len(told) != 1 {
+		t.Errorf("told %q", told)
+	}
+}
+
 // The id of a dead server's note says nothing about the new server's.
 func TestIDsDieWithTheirServer(t *testing.T) {
 	b := notifytest.StartBus(t)

@@ -84,6 +84,14 @@ func dial(ctx context.Context, address string, limit time.Duration) (_ *link, _ 
 	return l, signals, nil
 }
 
+// pause is how long to wait after that many failures in a row to reach the bus.
+func (t timing) pause(failures int) time.Duration {
+	if failures > 16 {
+		return t.retryMax
+	}
+	return min(t.retryMax, t.retry<<(failures-1))
+}
+
 // connect reaches for the bus, now and again until it is there.
 func (d *desktop) connect() {
 	if d.cfg.BusAddress == "" {
@@ -111,10 +119,7 @@ func (d *desktop) connect() {
 func (d *desktop) connected(l *link, signals chan *dbus.Signal, err error) {
 	if err != nil {
 		d.tries++
-		wait := d.times.retryMax
-		if d.tries < 16 {
-			wait = min(wait, d.times.retry<<(d.tries-1))
-		}
+		wait := d.times.pause(d.tries)
 		d.log.Debug("no session bus", "error", err, "next try in", wait)
 		d.later(wait, d.connect)
 		d.unusable(err.Error())
@@ -122,6 +127,10 @@ func (d *desktop) connected(l *link, signals chan *dbus.Signal, err error) {
 	}
 	d.tries, d.failed = 0, time.Time{}
 	d.link, d.signals = l, signals
+	if l.owner == "" {
+		d.nobody()
+		return
+	}
 	d.owned(l.owner)
 }
 
@@ -169,6 +178,20 @@ func (d *desktop) call(o dbus.BusObject, method string, limit time.Duration, arg
 	}()
 }
 
+// vanished reports whether err is the bus's word that the server is not there
+// any more.
+func vanished(err error) bool {
+	var refused dbus.Error
+	if !errors.As(err, &refused) {
+		return false
+	}
+	switch refused.Name {
+	case busName + ".Error.NoReply", busName + ".Error.ServiceUnknown", busName + ".Error.NameHasNoOwner":
+		return true
+	}
+	return false
+}
+
 var errSlow = errors.New("no answer in time")
 
 // serverFault reports whether err says that the server, rather than one note, is
@@ -179,8 +202,7 @@ func serverFault(err error) bool {
 		return true
 	}
 	switch refused.Name {
-	case busName + ".Error.ServiceUnknown", busName + ".Error.NameHasNoOwner", busName + ".Error.NoReply",
-		busName + ".Error.Timeout", busName + ".Error.TimedOut", busName + ".Error.Disconnected",
+	case busName + ".Error.Timeout", busName + ".Error.TimedOut", busName + ".Error.Disconnected",
 		busName + ".Error.AccessDenied", busName + ".Error.UnknownMethod",
 		busName + ".Error.UnknownObject", busName + ".Error.UnknownInterface":
 		return true

@@ -10,16 +10,19 @@ import (
 	"unicode/utf8"
 )
 
-// tellAlone makes the test binary tell one title through the real beeep and
-// end: beeep keeps connections and settings for the whole process.
-const tellAlone = "NOTIFY_TEST_TELL"
+// separator stands between the titles for tellAlone.
+const separator = "\n-----\n"
 
-func tellAsHelper() int {
+// tellAlone is a program that tells the titles in its environment through the
+// real beeep: that keeps connections and settings for the whole process.
+func tellAlone() int {
 	n := newTelling(Config{AppName: "Nod"}, byBeeep("Nod"), "")
 	defer n.Close()
-	if _, err := n.Show(context.Background(), Note{Key: "1", Title: os.Getenv(tellAlone), Body: "secret body"}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	for _, title := range strings.Split(os.Getenv("TITLES"), separator) {
+		if _, err := n.Show(context.Background(), Note{Key: "1", Title: title, Body: "BODY"}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	}
 	return 0
 }

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"errors"
 	"fmt"
 	"image"
 	"image/draw"
@@ -36,23 +37,19 @@ type server struct {
 
 // owned handles the news that owner has the server's name now; empty: nobody.
 func (d *desktop) owned(owner string) {
-	if d.server != nil && d.server.owner == owner {
+	if d.server == nil && owner == "" || d.server != nil && d.server.owner == owner {
 		return
 	}
 	d.offScreen()
 	d.probing = false
+	d.seen++
 	if owner == "" {
-		gone := d.server != nil
-		d.server = nil
-		if !gone {
-			d.nobody()
-			return
-		}
 		// Most servers that go come back at once: an update, a restart.
+		d.server = nil
 		d.state = settling
-		link := d.link
+		link, seen := d.link, d.seen
 		d.later(d.times.grace, func() {
-			if d.server == nil && d.link == link && link != nil {
+			if d.link == link && d.seen == seen {
 				d.nobody()
 			}
 		})
@@ -62,33 +59,42 @@ func (d *desktop) owned(owner string) {
 	d.probe()
 }
 
-// nobody decides what to do without a server.
+// nobody decides what to do without a server, if there is really none.
 func (d *desktop) nobody() {
-	switch {
-	case !d.link.startable:
-		d.unusable("no notification server is running")
-	case d.Capabilities().Backend == ByDBus && len(d.items)+len(d.waiting) == 0:
-		// It ended because it had nothing to do. The next Show starts it.
-		d.settle(dormant)
-	default:
-		d.start()
-	}
+	d.state = settling
+	link, seen := d.link, d.seen
+	d.call(link.conn.BusObject(), busName+".GetNameOwner", d.times.call, []any{serverName}, func(c *dbus.Call, err error) {
+		var owner string
+		switch {
+		case d.link != link || d.seen != seen:
+		case err == nil && c.Store(&owner) == nil && owner != "":
+			link.asOf = c.ResponseSequence
+			d.owned(owner)
+		case !link.startable:
+			d.unusable("no notification server is running")
+		case d.Capabilities().Backend == ByDBus && len(d.items)+len(d.waiting) == 0:
+			// It ended because it had nothing to do. The next Show starts it.
+			d.settle(dormant)
+		default:
+			d.start()
+		}
+	}, nil)
 }
 
 // start has the bus start a server.
 func (d *desktop) start() {
 	d.state = settling
-	link := d.link
+	link, seen := d.link, d.seen
 	d.call(link.conn.BusObject(), busName+".StartServiceByName", d.times.start, []any{serverName, uint32(0)}, func(_ *dbus.Call, err error) {
-		if d.link != link || d.server != nil {
+		if d.link != link || d.seen != seen {
 			return // its coming was told by the signal
 		}
 		if err == nil {
 			// The signal with its owner was sent before this reply and is on
-			// its way through the channel, unless it has ended already.
+			// its way through the channel, unless it never took the name.
 			d.later(d.times.grace, func() {
-				if d.link == link && d.server == nil && d.state == settling {
-					d.unusable("the notification server ended at once")
+				if d.link == link && d.seen == seen {
+					d.unusable("the notification server was started and does not serve")
 				}
 			})
 			return
@@ -176,6 +182,12 @@ func (d *desktop) reshow() {
 	for _, it := range off {
 		if slices.ContainsFunc(d.waiting, func(r *request) bool { return r.note.Key == it.note.Key }) {
 			continue // newer content is about to be sent
+		}
+		if it.again++; it.again > againMax {
+			note := it.note
+			d.drop(it, errors.New("the notification servers end again and again"))
+			d.emit(Event{Kind: Lost, Note: note})
+			continue
 		}
 		d.send(&request{note: it.note, again: true})
 	}

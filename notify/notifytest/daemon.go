@@ -3,6 +3,7 @@
 package notifytest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -105,21 +106,33 @@ func (d *Daemon) begin(m dbus.Message) (end func()) {
 // test if another one is there.
 func FakeDaemon(t testing.TB, b *Bus, name string, caps []string) *Daemon {
 	t.Helper()
+	d, err := Serve(b.Address, name, caps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Stop)
+	return d
+}
+
+// Serve is FakeDaemon for a program of its own, such as one that the bus starts.
+func Serve(address, name string, caps []string) (*Daemon, error) {
 	d := &Daemon{name: name, caps: caps, live: map[uint32]bool{}, change: make(chan struct{})}
 	d.turn = sync.NewCond(&d.mu)
 	var err error
-	if d.Conn, err = dbus.Connect(b.Address, dbus.WithIncomingInterceptor(d.arrived)); err != nil {
-		t.Fatalf("connecting to the test's bus: %v", err)
+	if d.Conn, err = dbus.Connect(address, dbus.WithIncomingInterceptor(d.arrived)); err != nil {
+		return nil, fmt.Errorf("connecting to the test's bus: %w", err)
 	}
-	t.Cleanup(d.Stop)
 	if err := d.Conn.Export(served{d}, Path, Name); err != nil {
-		t.Fatal(err)
+		return nil, errors.Join(err, d.Conn.Close())
 	}
 	reply, err := d.Conn.RequestName(Name, dbus.NameFlagDoNotQueue)
-	if err != nil || reply != dbus.RequestNameReplyPrimaryOwner {
-		t.Fatalf("taking the name %s: %v, %v", Name, reply, err)
+	if err == nil && reply != dbus.RequestNameReplyPrimaryOwner {
+		err = errors.New("somebody else has it")
 	}
-	return d
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("taking the name %s: %w", Name, err), d.Conn.Close())
+	}
+	return d, nil
 }
 
 // Before has f called in each Notify before the reply is sent; an error is the

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"image"
-	"image/draw"
 	"image/png"
 	"os"
 	"os/exec"
@@ -147,10 +146,7 @@ func Artifacts(t testing.TB) string {
 // Screenshot saves the whole screen as name.png and returns its path.
 func (s *Screen) Screenshot(t testing.TB, name string) string {
 	t.Helper()
-	path := filepath.Join(Artifacts(t), name+".png")
-	run(t, s.Env(), "import", "-window", "root", path)
-	t.Logf("picture: %s", path)
-	return path
+	return save(t, s.pixels(t), name)
 }
 
 // Settled waits until the screen holds still and returns what is on it. Its
@@ -159,25 +155,33 @@ func (s *Screen) Settled(t testing.TB, name string) *image.RGBA {
 	t.Helper()
 	var last *image.RGBA
 	Eventually(t, "the screen to hold still", func() bool {
-		time.Sleep(150 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 		now := s.pixels(t)
 		same := last != nil && Same(now, last, now.Rect)
 		last = now
 		return same
 	})
 	if name != "" {
-		path := filepath.Join(Artifacts(t), name+".png")
-		f, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		if err := png.Encode(f, last); err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("picture: %s", path)
+		save(t, last, name)
 	}
 	return last
+}
+
+func save(t testing.TB, img image.Image, name string) string {
+	t.Helper()
+	path := filepath.Join(Artifacts(t), name+".png")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = png.Encode(f, img); err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		t.Fatalf("saving %s: %v", path, err)
+	}
+	t.Logf("picture: %s", path)
+	return path
 }
 
 // Same reports whether two pictures are the same within r.
@@ -325,20 +329,23 @@ func apart(a, b uint8) int { return max(int(a)-int(b), int(b)-int(a)) }
 // pixels takes a picture of the whole screen and keeps it to itself.
 func (s *Screen) pixels(t testing.TB) *image.RGBA {
 	t.Helper()
-	path := filepath.Join(s.home, "look.png")
-	run(t, s.Env(), "import", "-window", "root", path)
-	f, err := os.Open(path)
+	cmd := exec.Command("import", "-window", "root", "-depth", "8", "ppm:-")
+	cmd.Env = s.Env()
+	raw, err := cmd.Output()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("taking a picture: %v", err)
 	}
-	defer f.Close()
-	img, _, err := image.Decode(f)
-	if err != nil {
-		t.Fatal(err)
+	var width, height, top int
+	if _, err := fmt.Sscanf(string(raw[:min(len(raw), 40)]), "P6\n%d %d\n%d\n", &width, &height, &top); err != nil || top != 255 {
+		t.Fatalf("import made no picture: %v", err)
 	}
-	rgba := image.NewRGBA(img.Bounds())
-	draw.Draw(rgba, rgba.Rect, img, img.Bounds().Min, draw.Src)
-	return rgba
+	raw = raw[len(raw)-3*width*height:]
+	img := image.NewRGBA(image.Rect(0, 0, width, height))
+	for i := range width * height {
+		copy(img.Pix[4*i:], raw[3*i:3*i+3])
+		img.Pix[4*i+3] = 0xff
+	}
+	return img
 }
 
 // Click clicks at a place in a window.
