@@ -93,11 +93,15 @@ func (n *Node) Decide(ctx context.Context, in *forwarding.Inbound) engine.Decisi
 		w.Links = n.cfg.Links(n.rules.of(inbox, q.Principal.AgentName).policy.Settings)
 	}
 	d := w.Decide(ctx, q)
-	if d.Verdict != engine.ApprovedForServingSession {
-		return d
+	switch {
+	case d.Verdict == engine.ApprovedForServingSession:
+		n.record(inbox, q, "")
+		d.Verdict = engine.Approved
+	case d.Verdict == engine.ApprovedForSession && in.Request != nil && in.Request.OneShot:
+		// A hook is gone before the next call, so the subagent's grant is kept
+		// here. It hears of it all the same: the response is the standard one.
+		n.record(inbox, q, q.Principal.SessionID)
 	}
-	n.record(inbox, q)
-	d.Verdict = engine.Approved
 	return d
 }
 
@@ -171,13 +175,14 @@ func (n *Node) notes(in *forwarding.Inbound, q *engine.Question) []string {
 	return notes
 }
 
-// record keeps a whole-session grant (record 0006): the serving node is its
-// only holder.
-func (n *Node) record(inbox Inbox, q *engine.Question) {
+// record keeps q's suggestion as grants of the served session: for everyone in
+// it (record 0006), or for one requester that remembers nothing itself. The
+// serving node is their only holder.
+func (n *Node) record(inbox Inbox, q *engine.Question, requester string) {
 	for _, g := range q.Suggestion {
 		r, err := n.grants.Record(engine.NewGrant{
 			Grant:     g,
-			Scope:     engine.Scope{SessionID: inbox.SessionID},
+			Scope:     engine.Scope{SessionID: inbox.SessionID, Requester: requester},
 			AgentName: q.Principal.AgentName,
 			Asked:     engine.Asked{Surface: g.Surface, Values: asked(q)},
 		})
