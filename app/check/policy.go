@@ -194,7 +194,7 @@ This looks at rules by themselves; nod check judges a whole tool call.`,
 				if asJSON {
 					writeJSON(env.Stdout, ruleLine(s, len(args) == 2))
 				} else {
-					fmt.Fprintln(env.Stdout, describe(s, len(args) == 2))
+					fmt.Fprintln(env.Stdout, describe(s, len(args) == 2, env.Home))
 				}
 			}
 			if !asJSON && !slices.ContainsFunc(steps, func(s engine.Step) bool { return s.Wins }) && (len(args) == 2 || len(steps) == 0) {
@@ -235,7 +235,7 @@ func ruleLine(s engine.Step, matched bool) explained {
 	return e
 }
 
-func describe(s engine.Step, matched bool) string {
+func describe(s engine.Step, matched bool, home string) string {
 	var b strings.Builder
 	if matched {
 		b.WriteString(map[bool]string{true: "→ ", false: "  "}[s.Wins])
@@ -248,7 +248,7 @@ func describe(s engine.Step, matched bool) string {
 		fmt.Fprintf(&b, "  (written as %s; a policy file is broken)", s.Rule.Action)
 	}
 	b.WriteString("  ")
-	b.WriteString(ruleAt(s.Rule))
+	b.WriteString(ruleAt(s.Rule, home))
 	if s.Rule.Reason != "" {
 		fmt.Fprintf(&b, "  %q", visible.Line(s.Rule.Reason, 0))
 	}
@@ -256,11 +256,19 @@ func describe(s engine.Step, matched bool) string {
 }
 
 // ruleAt says where a rule stands, for a person.
-func ruleAt(r *engine.Rule) string {
+func ruleAt(r *engine.Rule, home string) string {
 	if r.Pos.File == "" {
 		return string(r.Origin)
 	}
-	return fmt.Sprintf("%s, %s:%d", r.Origin, r.Pos.File, r.Pos.Line)
+	return fmt.Sprintf("%s, %s:%d", r.Origin, visible.Line(short(r.Pos.File, home), 0), r.Pos.Line)
+}
+
+// short writes the home directory as ~.
+func short(path, home string) string {
+	if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(home, "/")+"/"); ok && home != "" {
+		return "~/" + rest
+	}
+	return path
 }
 
 func policySchema(env Env) *cobra.Command {

@@ -50,7 +50,7 @@ func shadowed(l *engine.Layer) Errors {
 	for i := len(all) - 1; i >= 0; i-- {
 		r := all[i]
 		for _, later := range covering {
-			if covers(later.Surface, r.Surface) && covers(later.Pattern, r.Pattern) && later.Until.IsZero() {
+			if Covers(later.Surface, r.Surface) && Covers(later.Pattern, r.Pattern) && later.Until.IsZero() {
 				out = append(out, &Error{
 					Pos: r.Pos, Key: keyOf(r),
 					Problem: fmt.Sprintf("it never counts: %q on line %d comes later and matches all it matches", later.Pattern, later.Pos.Line),
@@ -72,9 +72,9 @@ func shadowed(l *engine.Layer) Errors {
 	return out
 }
 
-// covers reports whether pattern a certainly matches all that b matches. The
+// Covers reports whether pattern a certainly matches all that b matches. The
 // bare path names cover their directions.
-func covers(a, b string) bool {
+func Covers(a, b string) bool {
 	if a == b || pattern.IsBare(a) {
 		return true
 	}
