@@ -131,6 +131,7 @@ type Server struct {
 	mu       sync.Mutex
 	entries  map[string]*entry // by file name
 	former   map[string]former // what was asked under a name, while a child may still wait for it
+	reported map[string]string // why the file of that name was last refused
 	problems map[string]*Problem
 }
 
@@ -196,7 +197,7 @@ func NewServer(cfg ServerConfig) *Server {
 		cfg: cfg, err: err, spool: sp, watch: newWatch(sp, requestsDir), log: cfg.Log,
 		again: make(chan struct{}, 1),
 		small: newBudget(smallBudget), large: newBudget(largeBudget), readers: newBudget(maxReaders), writers: newBudget(maxWriters),
-		entries: map[string]*entry{}, former: map[string]former{}, problems: map[string]*Problem{},
+		entries: map[string]*entry{}, former: map[string]former{}, reported: map[string]string{}, problems: map[string]*Problem{},
 	}
 }
 
@@ -386,6 +387,7 @@ func (s *Server) lookAt(ctx context.Context, dir Dir, name string) error {
 		if e != nil {
 			s.forget(e, whyGone)
 		}
+		delete(s.reported, name)
 		return nil
 	}
 	if e != nil {
@@ -673,16 +675,24 @@ func (s *Server) bind(e *entry, in *Inbound, id identity) bool {
 	return true
 }
 
-// refuse reports a file once, and removes it if the convention says so.
+// refuse reports a file once, and removes it if the convention says so. One
+// that is written over and over is reported once for each reason.
 func (s *Server) refuse(e *entry, id identity, no refusal) {
 	path := filepath.Join(s.spool.path(requestsDir), e.name)
-	s.log.Record(EventWarning, slog.String("requestId", strings.TrimSuffix(e.name, fileSuffix)), slog.String("targetSessionId", s.cfg.SessionID),
-		slog.String("file", path), slog.String("reason", no.reason), slog.String("remedy", no.remedy), slog.Bool("removed", no.remove))
+	s.mu.Lock()
+	news := s.reported[e.name] != no.reason
+	s.reported[e.name] = no.reason
+	s.mu.Unlock()
+	if news {
+		s.log.Record(EventWarning, slog.String("requestId", strings.TrimSuffix(e.name, fileSuffix)), slog.String("targetSessionId", s.cfg.SessionID),
+			slog.String("file", path), slog.String("reason", no.reason), slog.String("remedy", no.remedy), slog.Bool("removed", no.remove))
+	}
 	if no.remove {
 		if err := s.spool.remove(requestsDir, e.name, id); err == nil {
 			s.mu.Lock()
 			e.settled = true
 			s.forget(e, whyGone)
+			delete(s.reported, e.name)
 			s.mu.Unlock()
 			return
 		}
