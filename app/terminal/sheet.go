@@ -15,49 +15,62 @@ import (
 // can pass for one of ours.
 const gutter = "  │ "
 
+// nameRunes is the longest name or pattern in a sentence of ours: short enough
+// that no line of it is all an agent's.
+const nameRunes = 48
+
 // sheet is an ask as lines for a terminal, all of it, none wider than width.
 func sheet(a *board.Ask, width int, now time.Time) []string {
 	var lines []string
 	say := func(format string, args ...any) {
-		lines = append(lines, wrap(fmt.Sprintf(format, args...), width, "  ")...)
+		lines = append(lines, words(fmt.Sprintf(format, args...), width)...)
 	}
-	for i, f := range desk.Facts(a) {
-		label := visible.Line(f.Label, 0)
-		if f.Model {
-			label = strings.TrimSpace("written by the model: " + label)
-		}
-		if label != "" && i > 0 {
-			say("%s:", label)
-		}
-		for _, l := range strings.Split(visible.Block(f.Text), "\n") {
+	quote := func(text string) {
+		for _, l := range strings.Split(visible.Block(text), "\n") {
 			lines = append(lines, wrap(l, width, gutter)...)
 		}
 	}
+	for i, f := range desk.Facts(a) {
+		switch label := visible.Line(f.Label, 0); {
+		case f.Model:
+			say("written by the model (%s):", visible.Line(f.Label, nameRunes))
+		case label == "" || i == 0:
+		case len(label) <= nameRunes && strings.Trim(label, "abcdefghijklmnopqrstuvwxyz ,") == "":
+			say("%s:", label)
+		default:
+			say("and, as the agent names it:")
+			quote(f.Label + ":")
+		}
+		quote(f.Text)
+	}
 	q := a.Question
 	if q.Pattern != "" {
-		say("asks because of the rule %s on %s", visible.Line(q.Pattern, 0), orUnknown(q.Surface))
+		say("asks because of the rule %s on %s", visible.Line(q.Pattern, nameRunes), orUnknown(q.Surface))
 	} else {
 		say("asks because no rule matches")
 	}
 	said := "session " + orUnknown(q.Principal.SessionID)
 	if q.Tool != "" {
-		said += ", tool " + visible.Line(q.Tool, 0)
+		said += ", tool " + visible.Line(q.Tool, nameRunes)
 	}
 	if q.Surface != "" && q.Surface != q.Tool {
-		said += ", surface " + visible.Line(q.Surface, 0)
+		said += ", surface " + visible.Line(q.Surface, nameRunes)
 	}
 	if left := desk.Patience(q, now); left != "" {
 		said += ", waits " + left + " more"
 	}
 	say("%s", said)
-	if len(q.Hops) > 0 {
-		say("came through %s", visible.Line(strings.Join(q.Hops, ", "), 0))
+	for _, h := range q.Hops {
+		say("came through %s", visible.Line(h, nameRunes))
 	}
-	if a.Adopted {
-		say("its own session is served by nobody else")
+	for _, n := range desk.Notes(a) {
+		say("%s", n)
 	}
-	for _, g := range q.Suggestion {
-		say("for this session: %s %s", visible.Line(g.Surface, 0), visible.Line(g.Pattern, 0))
+	if len(q.Suggestion) > 0 {
+		say("for this session would allow:")
+		for _, g := range q.Suggestion {
+			quote(g.Surface + " " + g.Pattern)
+		}
 	}
 	return lines
 }
@@ -66,7 +79,7 @@ func orUnknown(s string) string {
 	if s == "" {
 		return "unknown"
 	}
-	return visible.Line(s, 0)
+	return visible.Line(s, nameRunes)
 }
 
 // brief is lines cut to at most room, head and tail kept, and whether any went.
@@ -100,6 +113,26 @@ func wrap(s string, width int, lead string) []string {
 		used += w
 	}
 	return append(out, lead+b.String())
+}
+
+// words breaks a sentence of ours between words.
+func words(s string, width int) []string {
+	const lead = "  "
+	room := max(width-len(lead)-1, 8)
+	var out []string
+	line := ""
+	for _, w := range strings.Fields(s) {
+		switch {
+		case line == "":
+			line = w
+		case cells(line)+1+cells(w) <= room:
+			line += " " + w
+		default:
+			out = append(out, wrap(line, width, lead)...)
+			line = w
+		}
+	}
+	return append(out, wrap(line, width, lead)...)
 }
 
 // cell is how many columns r takes at most. Too many only breaks a line early.

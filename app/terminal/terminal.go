@@ -283,14 +283,14 @@ func (u *ui) ask() {
 	u.mode = asking
 	session := ""
 	if len(u.cur.Suggestion) > 0 {
-		session = "s for this session…  "
+		session = "s this session…  "
 	}
 	approve := "y allow once  " + session
 	if u.cut {
 		approve = ""
 	}
-	line := approve + "n deny  r deny with reason  v view whole  l later  ? > "
-	if width, _ := u.tty.size(); len(line) > width-2 {
+	line := approve + "n deny  r reason…  v view whole  l later  ? > "
+	if width, _ := u.tty.size(); cells(line) > width-2 {
 		if line = "y/s/n/r/v/l/? > "; session == "" {
 			line = "y/n/r/v/l/? > "
 		}
