@@ -29,47 +29,68 @@ func Block(s string) string {
 // order. A tab's spaces and line breaks are no escapes.
 func Spans(s string) (block string, escapes []Span) { return escape(s, true) }
 
-// Line makes s visible on one line: a line break becomes \n. If max > 0 and
-// the result has more than max runes, its middle is cut and replaced by
+// Line makes s visible on one line: a line break becomes \n. If limit > 0 and
+// the result has more than limit runes, its middle is cut and replaced by
 // " … N more … ", so that head and tail stay in sight; N counts the runes that
-// are missing. Where max is too small for that, "…" stands for them. No escape
-// is cut in two.
-func Line(s string, max int) string {
+// are missing. Where limit is too small for that, "…" stands for them. No escape
+// is cut in two, nor a letter from its marks; where limit cannot hold the first
+// and the last one, it is only the bound.
+func Line(s string, limit int) string {
 	out, escapes := escape(s, false)
-	if max <= 0 || utf8.RuneCountInString(out) <= max {
+	if limit <= 0 || utf8.RuneCountInString(out) <= limit {
 		return out
 	}
 	runes := []rune(out)
 	total := len(runes)
-	if max < 3 {
-		return "…"
-	}
-	// The mark's width depends on the number in it: take it at its widest.
-	mark := func(cut int) string { return fmt.Sprintf(" … %d more … ", cut) }
-	keep := max - utf8.RuneCountInString(mark(total))
-	if keep < 2 {
-		mark, keep = func(int) string { return "…" }, max-1
-	}
-	head, tail := keep-keep/2, total-keep/2
-	// Where a cut falls into an escape, the whole escape goes; a mark must not
-	// hang on the cut instead of on its letter.
-	at := 0 // in runes, of the byte offset seen
-	last := 0
-	for _, e := range escapes {
-		at += utf8.RuneCountInString(out[last:e.Start])
-		end := at + e.End - e.Start // an escape is ASCII
-		if at < head && head < end {
-			head = at
+
+	// units are the ends of what must not be cut, in runes.
+	units := make([]int, 0, total)
+	at := 0 // in bytes
+	for i := 0; i < total; {
+		n := 1
+		if len(escapes) > 0 && escapes[0].Start == at {
+			n = escapes[0].End - escapes[0].Start // an escape is ASCII
+			escapes = escapes[1:]
+		} else {
+			for i+n < total && unicode.IsMark(runes[i+n]) {
+				n++
+			}
 		}
-		if at < tail && tail < end {
-			tail = end
+		for _, r := range runes[i : i+n] {
+			at += utf8.RuneLen(r)
 		}
-		at, last = end, e.End
+		i += n
+		units = append(units, i)
 	}
-	for tail < total && unicode.IsMark(runes[tail]) {
-		tail++
+	first, last := units[0], total
+	if len(units) > 1 {
+		last = total - units[len(units)-2]
 	}
-	return string(runes[:head]) + mark(tail-head) + string(runes[tail:])
+
+	numbered := func(cut int) string { return fmt.Sprintf(" … %d more … ", cut) }
+	bare := func(int) string { return "…" }
+	mark := numbered
+	keep := limit - utf8.RuneCountInString(mark(total)) // at its widest
+	if keep < first+last {
+		mark, keep = bare, limit-1
+	}
+	tail := keep / 2
+	if first+last <= keep {
+		tail = min(max(tail, last), keep-first)
+	}
+	head := keep - tail
+	// Back to where a unit ends.
+	headEnd, tailStart := 0, total
+	for _, end := range units {
+		if end <= head {
+			headEnd = end
+		}
+		if end >= total-tail {
+			tailStart = end
+			break
+		}
+	}
+	return string(runes[:headEnd]) + mark(tailStart-headEnd) + string(runes[tailStart:])
 }
 
 // stacked is how many marks may stand on one letter before the rest is

@@ -80,7 +80,10 @@ func TestLine(t *testing.T) {
 		{"cut", "head" + strings.Repeat(".", 100) + "tail", 24, "head." + " … 98 more … " + ".tail"},
 		{"too small for a number", "head" + strings.Repeat(".", 100) + "tail", 9, "head…tail"},
 		{"three", "abcdef", 3, "a…f"},
-		{"two", "abcdef", 2, "…"},
+		{"two", "abcdef", 2, "a…"},
+		{"one", "abcdef", 1, "…"},
+		{"an escape at the end stays whole", strings.Repeat("-", 1000) + "\u202e", 28, "------- … 993 more … " + `\u202E`},
+		{"an escape at both ends", "\u202e" + strings.Repeat("-", 100) + "\u202e", 13, `\u202E…\u202E`},
 		{"no escape is cut in two", "aaa\u202e" + strings.Repeat(".", 100) + "\u202ezz", 9, "aaa…zz"},
 		{"no mark hangs on the cut", "aaaaaaaaaaaaaae\u0301zzz", 9, "aaaa…zzz"},
 	} {
@@ -192,6 +195,9 @@ func FuzzVisible(f *testing.F) {
 		}
 		if !ok || !strings.HasPrefix(whole, head) || !strings.HasSuffix(whole, tail) {
 			t.Fatalf("Line(%q, %d) = %q does not keep head and tail", s, max, line)
+		}
+		if max >= 40 && (head == "" || tail == "") {
+			t.Fatalf("Line(%q, %d) = %q has no head or no tail", s, max, line)
 		}
 		if cut > 0 && utf8.RuneCountInString(head)+cut+utf8.RuneCountInString(tail) != utf8.RuneCountInString(whole) {
 			t.Fatalf("Line(%q, %d) = %q counts wrongly", s, max, line)

@@ -287,8 +287,8 @@ var keys = []fyne.KeyName{fyne.KeyReturn, fyne.KeyEnter, fyne.KeySpace, fyne.Key
 
 // No sequence of keys answers while the window is as new as a blink.
 func TestNoKeysAnswerInTheDeadTime(t *testing.T) {
+	s := newStage(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		s := newStage(t)
 		s.state(s.ask(1), s.ask(2))
 		s.Receive(pipe.Down{Type: "show", View: "ask", Key: "1", Focus: true})
 		for _, k := range rapid.SliceOfN(rapid.SampledFrom(keys[:4]), 1, 40).Draw(rt, "keys") {
@@ -302,15 +302,22 @@ func TestNoKeysAnswerInTheDeadTime(t *testing.T) {
 		if a := s.answers(); len(a) > 0 {
 			rt.Fatalf("answered %v", a)
 		}
+		s.hideAsk()
 	})
 }
 
 // Enter approves nothing, ever; nor does any key but the space bar, and that
 // only on a button that the person went to.
 func TestOnlyTheSpaceBarOnAFocusedButtonAnswers(t *testing.T) {
+	s := newStage(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		s := newStage(t)
+		s.sent = nil
 		s.open(s.ask(1), s.ask(2), s.ask(3))
+		defer func() {
+			if s.askShown {
+				s.hideAsk()
+			}
+		}()
 		for range rapid.IntRange(1, 40).Draw(rt, "n") {
 			k := rapid.SampledFrom(keys).Draw(rt, "key")
 			on, focused := s.askWindow.Canvas().Focused().(*verb)

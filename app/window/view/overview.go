@@ -57,10 +57,10 @@ func newOverview(w fyne.Window, now func() time.Time, send func(pipe.Up), open f
 	o.problems = container.New(stack{gap: 4})
 	o.note = newBanner()
 
-	o.waiting = newShelf("Nothing waits. When an agent asks, it shows up here.", item{"x", "x", "x"}, "Review", func(i int) { o.open(o.state.Asks[i].Key) })
-	o.grants = newShelf("No grants. “Allow for this session” records one.", item{"", "x", "x"}, "Revoke", o.revoke)
-	o.ended = newShelf("Nothing was decided yet.", item{"x", "", "x"}, "", nil)
-	o.serving = newShelf("No inbox is served.", item{"x", "", ""}, "", nil)
+	o.waiting = newShelf("Nothing waits. When an agent asks, it shows up here.", item{text: "x", mono: "x", quiet: "x"}, "Review", func(i int) { o.open(o.state.Asks[i].Key) })
+	o.grants = newShelf("No grants. “Allow for this session” records one.", item{mono: "x", quiet: "x", more: "x"}, "Revoke", o.revoke)
+	o.ended = newShelf("Nothing was decided yet.", item{text: "x", quiet: "x"}, "", nil)
+	o.serving = newShelf("No inbox is served.", item{text: "x"}, "", nil)
 	o.clear = widget.NewButton("Revoke all", o.revokeAll)
 	o.tabs = container.NewAppTabs(
 		container.NewTabItem("Waiting", o.waiting.root),
@@ -108,7 +108,7 @@ func (o *overview) show(d pipe.Down) {
 	now := o.now()
 	items := make([]item, len(d.Grants))
 	for i, g := range d.Grants {
-		items[i] = item{mono: g.Pattern, quiet: grantLine(g, now)}
+		items[i] = item{mono: g.Pattern, quiet: grantFor(g), more: grantUse(g, now)}
 	}
 	o.grants.set(items)
 	if len(d.Grants) > 0 {
@@ -159,16 +159,20 @@ func list(parts ...string) []string {
 	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 }
 
-// grantLine says where and for whom a grant holds, and how it was used.
-func grantLine(g pipe.Grant, now time.Time) string {
-	whom := "whole session " + g.SessionID
-	if g.Requester != "" {
-		who := g.Agent
-		if who == "" || who == "unknown" {
-			who = g.Requester
-		}
-		whom = who + " only, in session " + g.SessionID
+// grantFor says where and for whom a grant holds.
+func grantFor(g pipe.Grant) string {
+	if g.Requester == "" {
+		return "on " + g.Surface + "  ·  the whole session " + g.SessionID
 	}
+	who := g.Agent
+	if who == "" || who == "unknown" {
+		who = g.Requester
+	}
+	return "on " + g.Surface + "  ·  " + who + " only, in session " + g.SessionID
+}
+
+// grantUse says how long a grant holds and how it was used.
+func grantUse(g pipe.Grant, now time.Time) string {
 	hits := "not used yet"
 	if g.Hits > 0 {
 		hits = plural(g.Hits, "hit", "hits")
@@ -180,7 +184,7 @@ func grantLine(g pipe.Grant, now time.Time) string {
 	if !g.Until.IsZero() {
 		until = "until " + clockTime(g.Until, now)
 	}
-	return strings.Join(list("on "+g.Surface, whom, "since "+clockTime(g.Since, now), until, hits), "  ·  ")
+	return strings.Join(list("since "+clockTime(g.Since, now), until, hits), "  ·  ")
 }
 
 func (o *overview) revoke(i int) {
@@ -217,7 +221,7 @@ func (o *overview) confirm(title, verb string, content fyne.CanvasObject, do fun
 }
 
 // An item is one entry of a shelf. Its strings are raw.
-type item struct{ text, mono, quiet string }
+type item struct{ text, mono, quiet, more string }
 
 // A shelf is a list of items with one button each, or a sentence while there
 // are none.
@@ -276,10 +280,10 @@ func (s *shelf) shown() {
 // A card draws an item.
 type card struct {
 	widget.BaseWidget
-	text, mono, quiet *fit
-	button            *widget.Button
-	body              fyne.CanvasObject
-	act               func()
+	text, mono, quiet, more *fit
+	button                  *widget.Button
+	body                    fyne.CanvasObject
+	act                     func()
 }
 
 func newCard(verb string) *card {
@@ -287,6 +291,7 @@ func newCard(verb string) *card {
 		text:  newFit(theme.SizeNameText, theme.ColorNameForeground, fyne.TextStyle{Bold: true}),
 		mono:  newFit(theme.SizeNameText, theme.ColorNameForeground, fyne.TextStyle{Monospace: true}),
 		quiet: newFit(theme.SizeNameCaptionText, colourQuiet, fyne.TextStyle{}),
+		more:  newFit(theme.SizeNameCaptionText, colourQuiet, fyne.TextStyle{}),
 	}
 	c.button = widget.NewButton(verb, func() {
 		if c.act != nil {
@@ -298,7 +303,7 @@ func newCard(verb string) *card {
 		right = container.NewCenter(c.button)
 	}
 	c.body = container.New(layout.NewCustomPaddedLayout(6, 6, 4, 4),
-		container.NewBorder(nil, nil, nil, right, container.New(stack{gap: 3}, c.text, c.mono, c.quiet)))
+		container.NewBorder(nil, nil, nil, right, container.New(stack{gap: 3}, c.text, c.mono, c.quiet, c.more)))
 	c.ExtendBaseWidget(c)
 	return c
 }
@@ -307,7 +312,7 @@ func (c *card) set(it item) {
 	for _, p := range []struct {
 		f *fit
 		s string
-	}{{c.text, it.text}, {c.mono, it.mono}, {c.quiet, it.quiet}} {
+	}{{c.text, it.text}, {c.mono, it.mono}, {c.quiet, it.quiet}, {c.more, it.more}} {
 		if p.s == "" {
 			p.f.Hide()
 		} else {

@@ -258,7 +258,7 @@ func (s *Screen) follow() {
 // vanish says how an ask ended without this window, for a while.
 func (s *Screen) vanish(key string) {
 	title, how := s.ended(key)
-	how = "Answered elsewhere: " + how
+	how = "Answered elsewhere: " + visible.Line(how, 300)
 	if title == "" {
 		how = "This ask no longer waits. Nothing was answered here."
 	}

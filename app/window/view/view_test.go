@@ -251,23 +251,32 @@ func (s *stage) wants(ups ...pipe.Up) {
 	s.sent = nil
 }
 
-// texts are all the strings on a window, drawn and spoken.
+// texts are all the strings that are in sight on a window.
 func (s *stage) texts(w fyne.Window) string {
 	var b strings.Builder
-	for _, o := range s.objects(w) {
+	var walk func(o fyne.CanvasObject)
+	walk = func(o fyne.CanvasObject) {
 		if !o.Visible() {
-			continue
+			return
 		}
 		switch o := o.(type) {
 		case *canvas.Text:
 			b.WriteString(o.Text + "\n")
-		case *widget.Button:
-			b.WriteString(o.Text + "\n")
-		case *widget.RichText:
+		case *widget.RichText: // whole; drawn, it is cut into lines
 			b.WriteString(o.String() + "\n")
-		case *widget.Label:
-			b.WriteString(o.Text + "\n")
+		case *fyne.Container:
+			for _, c := range o.Objects {
+				walk(c)
+			}
+		case fyne.Widget:
+			for _, c := range test.WidgetRenderer(o).Objects() {
+				walk(c)
+			}
 		}
+	}
+	walk(w.Content())
+	for _, o := range w.Canvas().Overlays().List() {
+		walk(o)
 	}
 	return b.String()
 }

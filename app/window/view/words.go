@@ -66,6 +66,11 @@ func where(a *pipe.Ask) string {
 	return strings.Join(parts, "  ·  ")
 }
 
+// notes are what is said beside an ask.
+func notes(a *pipe.Ask) []string {
+	return desk.Notes(&board.Ask{Question: a.Question, Adopted: a.Adopted, Notes: a.Notes})
+}
+
 // value names what the first fact of an ask is.
 func value(q *engine.Question) string {
 	tool := visible.Line(q.Tool, 40)
