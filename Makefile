@@ -51,5 +51,14 @@ check:
 	CGO_ENABLED=0 $(GO) build $(HEADLESS) -o /dev/null .
 	GOFLAGS= $(GO) run $(STATICCHECK) $(DESKTOP) -checks all,-ST1000 ./...
 
+# For this user: the program, its icon and its desktop entry below PREFIX.
+PREFIX ?= $(HOME)/.local
+APPID   = io.github.nod_agents.nod
+install: build
+	install -D -m 755 nod "$(DESTDIR)$(PREFIX)/bin/nod"
+	install -D -m 644 assets/$(APPID).desktop "$(DESTDIR)$(PREFIX)/share/applications/$(APPID).desktop"
+	for s in 16 22 24 48 64 128 256 512; do \
+		install -D -m 644 assets/icon/nod-$$s.png "$(DESTDIR)$(PREFIX)/share/icons/hicolor/$${s}x$$s/apps/$(APPID).png"; done
+
 clean:
 	rm -rf nod artifacts dist

@@ -189,7 +189,7 @@ there is no display), decides by your rules, and asks you about the rest.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return withHint(err, "see: "+c.CommandPath()+" --help")
 	})
-	root.AddCommand(serve, n.statusCommand(), n.grantsCommand(), n.doctorCommand(), n.demoCommand())
+	root.AddCommand(serve, n.statusCommand(), n.grantsCommand(), n.logCommand(), n.doctorCommand(), n.demoCommand())
 	root.AddCommand(n.checkCommands()...)
 	root.AddCommand(n.windowCommands()...)
 	for _, c := range root.Commands() {

@@ -1,9 +1,12 @@
-//go:build !headless
+//go:build !headless && (cgo || ci)
 
 package app
 
 import (
+	"bytes"
 	"context"
+	"image"
+	"image/png"
 	"log/slog"
 	"os"
 	"time"
@@ -13,6 +16,8 @@ import (
 	"github.com/nod-agents/nod/app/node"
 	"github.com/nod-agents/nod/app/tray"
 	"github.com/nod-agents/nod/app/window"
+	"github.com/nod-agents/nod/app/window/hush"
+	"github.com/nod-agents/nod/assets"
 	"github.com/nod-agents/nod/notify"
 )
 
@@ -21,6 +26,7 @@ const hasDesktop = true
 
 // desktop is the front end of the tray.
 func (n *nod) desktop(ctx context.Context, nd *node.Node, log *slog.Logger) frontEnd {
+	hush.Lift()
 	self, err := os.Executable()
 	if err != nil {
 		nd.Problem("window", "Windows cannot be opened, because the program's own file is unknown: "+err.Error())
@@ -28,7 +34,7 @@ func (n *nod) desktop(ctx context.Context, nd *node.Node, log *slog.Logger) fron
 	bus := notify.SessionBus(n.getenv, os.Getuid())
 	t := tray.New(tray.Config{
 		Node:       nd,
-		Notifier:   notify.New(ctx, notify.Config{AppName: "Nod", DesktopEntry: "nod", BusAddress: bus, Log: log}),
+		Notifier:   notify.New(ctx, notify.Config{AppName: "Nod", DesktopEntry: assets.AppID, Icon: icon(), BusAddress: bus, Log: log}),
 		BusAddress: bus,
 		Window:     []string{self, "window"},
 		Env:        n.Environ,
@@ -37,6 +43,15 @@ func (n *nod) desktop(ctx context.Context, nd *node.Node, log *slog.Logger) fron
 		Log:        log,
 	})
 	return frontEnd{run: t.Run, show: t.Show}
+}
+
+// icon is what notifications show.
+func icon() image.Image {
+	i, err := png.Decode(bytes.NewReader(assets.Icon(64)))
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	return i
 }
 
 // windowCommands is the window process: the resident starts it and holds its
@@ -48,7 +63,8 @@ func (n *nod) windowCommands() []*cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if code := window.Run(c.Context(), n.Stdin, n.Stdout, n.Stderr); code != 0 {
+			hush.Lift()
+			if code := window.Run(c.Context(), n.Stdin, n.Stdout, n.Stderr, n.getenv); code != 0 {
 				return &exitError{code: code}
 			}
 			return nil

@@ -38,8 +38,10 @@ type serving struct {
 
 	place control.Place
 	log   string // the review log's path
-	// ready is called once every inbox is announced.
+	// ready is called, on a goroutine of its own, once every inbox is announced.
 	ready func()
+	// front, if set, answers in place of the front end.
+	front func(*node.Node) frontEnd
 }
 
 func (n *nod) serveCommand() *cobra.Command {
@@ -166,7 +168,7 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 	links := link.New(link.Config{Log: log, Environ: n.Environ})
 	nd := node.New(node.Config{
 		Inboxes: s.inboxes, ConfigDir: n.dirs.Config, Global: s.global, Project: cwd, Trusted: trusted,
-		Home: n.home, Files: policyfile.Disk{}, Human: s.frontend != settings.None || s.program != "",
+		Home: n.home, Files: policyfile.Disk{}, Human: s.frontend != settings.None || s.program != "" || s.front != nil,
 		Links:  func(p policy.Settings) []engine.Link { return links.Chain(p) },
 		Now:    time.Now,
 		Review: review,
@@ -177,15 +179,15 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { nd.WatchPolicy(ctx) })
-	if err := n.startServers(ctx, &wg, nd, s, review); err != nil {
-		return err
-	}
+	n.startServers(ctx, &wg, nd, s, review)
 
 	front := frontEnd{run: func(ctx context.Context) error { <-ctx.Done(); return nil }, show: func() error { return errors.New("it has no window") }}
-	switch s.frontend {
-	case settings.Desktop:
+	switch {
+	case s.front != nil:
+		front = s.front(nd)
+	case s.frontend == settings.Desktop:
 		front = n.desktop(ctx, nd, log)
-	case settings.Terminal:
+	case s.frontend == settings.Terminal:
 		front.run = func(ctx context.Context) error {
 			return terminal.Run(ctx, terminal.Config{
 				Node: nd, In: n.Stdin, Out: n.Stdout, Now: time.Now, Log: log,
@@ -225,35 +227,28 @@ type frontEnd struct {
 }
 
 // startServers serves every inbox and says so once all can be seen by children.
-func (n *nod) startServers(ctx context.Context, wg *sync.WaitGroup, nd *node.Node, s serving, review *reviewlog.Log) error {
+func (n *nod) startServers(ctx context.Context, wg *sync.WaitGroup, nd *node.Node, s serving, review *reviewlog.Log) {
 	beat := heartbeat.NewWriter(heartbeat.SystemClock(), nil, n.logger())
 	var announced sync.WaitGroup
 	for _, inbox := range s.inboxes {
-		var server *forwarding.Server
-		problems := mirror{node: nd, about: "inbox " + inbox.String()}
-		server, err := forwarding.NewServer(forwarding.Config{
+		announced.Add(1)
+		once := sync.OnceFunc(announced.Done)
+		server := forwarding.NewServer(forwarding.ServerConfig{
 			AgentDir: inbox.AgentDir, SessionID: inbox.SessionID, Decider: nd, Beat: beat, Log: review,
 			Timeout: nd.Timeout(inbox),
-			Changed: func() { problems.show(server.Problems()) },
+			Problem: nd.Problem,
+			Ready: func() {
+				nd.Serves(inbox, true)
+				fmt.Fprintf(n.Stderr, "serving %s\n", inbox)
+				once()
+			},
 		})
-		if err != nil {
-			return fmt.Errorf("serving %s: %w", inbox, err)
-		}
-		ended := make(chan struct{})
 		wg.Go(func() {
-			defer close(ended)
+			defer once()
 			if err := server.Run(ctx); err != nil {
 				nd.Problem("inbox "+inbox.String(), fmt.Sprintf("The inbox of %s is not served: %v", inbox, err))
 			}
 			nd.Serves(inbox, false)
-		})
-		announced.Go(func() {
-			select {
-			case <-server.Ready():
-				nd.Serves(inbox, true)
-				fmt.Fprintf(n.Stderr, "serving %s\n", inbox)
-			case <-ended:
-			}
 		})
 	}
 	wg.Go(func() {
@@ -262,36 +257,6 @@ func (n *nod) startServers(ctx context.Context, wg *sync.WaitGroup, nd *node.Nod
 			s.ready()
 		}
 	})
-	return nil
-}
-
-// mirror keeps the problems of one inbox among those of the node.
-type mirror struct {
-	node  *node.Node
-	about string
-
-	mu    sync.Mutex
-	shown map[string]bool
-}
-
-func (m *mirror) show(problems []forwarding.Problem) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	gone := m.shown
-	m.shown = map[string]bool{}
-	for _, p := range problems {
-		about := m.about + " " + p.File
-		m.shown[about] = true
-		delete(gone, about)
-		text := p.Error()
-		if p.Remedy != "" {
-			text += " (" + p.Remedy + ")"
-		}
-		m.node.Problem(about, text)
-	}
-	for about := range gone {
-		m.node.Problem(about, "")
-	}
 }
 
 // showRunning brings the Nod that already serves to the front.

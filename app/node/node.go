@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nod-agents/nod/app/board"
+	"github.com/nod-agents/nod/app/link"
 	"github.com/nod-agents/nod/app/pipe"
 	"github.com/nod-agents/nod/app/reviewlog"
 	"github.com/nod-agents/nod/engine"
@@ -169,9 +170,6 @@ func (n *Node) notes(in *forwarding.Inbound, q *engine.Question) []string {
 	if len(q.Suggestion) < len(in.Question.Suggestion) {
 		notes = append(notes, "The agent also proposed a session grant that does not fit this ask; it is not offered.")
 	}
-	if q.Intent == nil {
-		notes = append(notes, "The agent sent no facts that rules could be held against, so only you can decide.")
-	}
 	return notes
 }
 
@@ -217,15 +215,19 @@ func (n *Node) settle(a *board.Ask) {
 }
 
 // reviewed logs what one link said.
-func (n *Node) reviewed(q *engine.Question, link string, v engine.LinkVerdict, err error) {
-	attrs := []slog.Attr{slog.String("link", link), slog.String("verdict", v.Say)}
+func (n *Node) reviewed(q *engine.Question, name string, v engine.LinkVerdict, err error) {
+	attrs := []slog.Attr{slog.String("link", name), slog.String("verdict", v.Say)}
 	if v.Reason != "" {
 		attrs = append(attrs, slog.String("reason", v.Reason))
 	}
+	event := "authorizer_chain_resolved"
 	if err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
+		if errors.Is(err, link.ErrUnregistered) {
+			event = "authorizer_chain_unregistered_link"
+		}
 	}
-	n.event("authorizer_chain_resolved", q, attrs...)
+	n.event(event, q, attrs...)
 }
 
 func (n *Node) event(name string, q *engine.Question, attrs ...slog.Attr) {
@@ -254,8 +256,8 @@ func (n *Node) Grants() []pipe.Grant {
 
 // Revoke takes one grant back.
 func (n *Node) Revoke(id string) error {
-	if err := n.grants.Revoke(id); err != nil {
-		return fmt.Errorf("revoking grant %s: %w", id, err)
+	if len(n.grants.Revoke(id)) == 0 {
+		return fmt.Errorf("there is no grant %s", id)
 	}
 	n.cfg.Review.Record("session_grant.revoked", slog.String("grantId", id))
 	n.changed()
@@ -264,7 +266,7 @@ func (n *Node) Revoke(id string) error {
 
 // ClearGrants takes all grants back and says how many there were.
 func (n *Node) ClearGrants() int {
-	count := n.grants.Clear()
+	count := len(n.grants.Clear())
 	n.cfg.Review.Record("session_grant.cleared", slog.Int("count", count))
 	n.changed()
 	return count

@@ -74,8 +74,8 @@ func (l *Log) Path() string {
 	return l.path
 }
 
-// Event writes one entry.
-func (l *Log) Event(event string, attrs ...slog.Attr) {
+// Record writes one entry. It implements forwarding.Log.
+func (l *Log) Record(event string, attrs ...slog.Attr) {
 	if l == nil {
 		return
 	}

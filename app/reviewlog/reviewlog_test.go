@@ -52,7 +52,7 @@ func (*buffer) Close() error { return nil }
 func TestEntry(t *testing.T) {
 	var b buffer
 	l := New(&b, Options{FieldWidth: 8})
-	l.Event("forwarded_permission.prompted", slog.String("requestId", "r"), slog.String("value", "123456789"), slog.String("token", "x"))
+	l.Record("forwarded_permission.prompted", slog.String("requestId", "r"), slog.String("value", "123456789"), slog.String("token", "x"))
 	var got map[string]any
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestModes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Event("e")
+	l.Record("e")
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestRotation(t *testing.T) {
 	}
 	long := strings.Repeat("x", 1<<20)
 	for range 2*maxMegabytes + 1 {
-		l.Event("e", slog.String("value", long))
+		l.Record("e", slog.String("value", long))
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)

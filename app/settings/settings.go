@@ -39,8 +39,8 @@ type Settings struct {
 	Session   string   `json:"session"`   // where nod ask and hooks send an ask if the environment names no parent
 }
 
-// Read reads the file at path; env resolves its home and defaults.
-func Read(path string, env Env) (Settings, error) {
+// Read reads the file at path and fills in the defaults.
+func Read(path string, place Place) (Settings, error) {
 	s := Settings{}
 	data, err := os.ReadFile(path)
 	switch {
@@ -56,10 +56,10 @@ func Read(path string, env Env) (Settings, error) {
 		s.Sessions = []string{"desktop"}
 	}
 	if len(s.AgentDirs) == 0 {
-		s.AgentDirs = []string{env.AgentDir()}
+		s.AgentDirs = []string{place.AgentDir}
 	}
 	for i, d := range s.AgentDirs {
-		s.AgentDirs[i] = env.Expand(d)
+		s.AgentDirs[i] = place.Expand(d)
 	}
 	if s.Frontend == "" {
 		s.Frontend = Auto
@@ -131,53 +131,22 @@ func line(data []byte, offset int64) int {
 	return 1 + bytes.Count(data[:min(int(offset), len(data))], []byte("\n"))
 }
 
-// Env is what places are derived from: the user's home and the environment.
-type Env struct {
-	Home   string
-	Getenv func(string) string
-}
-
-// AgentDir is the default agent directory: $PI_CODING_AGENT_DIR, else
-// ~/.pi/agent.
-func (e Env) AgentDir() string {
-	if d := e.Getenv("PI_CODING_AGENT_DIR"); d != "" {
-		return e.Expand(d)
-	}
-	return filepath.Join(e.Home, ".pi", "agent")
-}
-
-// ConfigDir is Nod's configuration directory: $XDG_CONFIG_HOME/nod, else
-// ~/.config/nod.
-func (e Env) ConfigDir() string { return filepath.Join(e.base("XDG_CONFIG_HOME", ".config"), "nod") }
-
-// StateDir is where Nod keeps its log and the list of trusted projects:
-// $XDG_STATE_HOME/nod, else ~/.local/state/nod.
-func (e Env) StateDir() string {
-	return filepath.Join(e.base("XDG_STATE_HOME", ".local/state"), "nod")
-}
-
-// base is an absolute directory of the XDG base directory specification; a
-// relative value counts as unset, as the specification says.
-func (e Env) base(name, fallback string) string {
-	if d := e.Getenv(name); filepath.IsAbs(d) {
-		return d
-	}
-	return filepath.Join(e.Home, fallback)
+// Place is what paths in the settings are resolved against.
+type Place struct {
+	Home     string
+	AgentDir string // the default agent directory
 }
 
 // Expand makes path absolute where it starts with ~.
-func (e Env) Expand(path string) string {
+func (p Place) Expand(path string) string {
 	if path == "~" {
-		return e.Home
+		return p.Home
 	}
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		return filepath.Join(e.Home, rest)
+		return filepath.Join(p.Home, rest)
 	}
 	return path
 }
 
-// SettingsPath is the file of Read.
-func (e Env) SettingsPath() string { return filepath.Join(e.ConfigDir(), "settings.jsonc") }
-
-// LogPath is the review log's file.
-func (e Env) LogPath() string { return filepath.Join(e.StateDir(), "review.jsonl") }
+// Path is the settings file in Nod's configuration directory.
+func Path(configDir string) string { return filepath.Join(configDir, "settings.jsonc") }
