@@ -98,6 +98,8 @@ func (r *run) tokensIn(list []token, o *shell.Operand, base string) []token {
 	switch {
 	case o.Shape != 0 || o.Certain || o.Unplaced:
 		add(o.Text, o.Typed)
+	case o.Dynamic:
+		list = append(list, token{typed: o.Typed, facts: r.place.Literal(o.Text, false), dir: o.Dir, loose: true})
 	case o.Glob == "" && r.place.Exists(o.Text, base):
 		add(o.Text, o.Typed)
 	}

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -391,6 +392,9 @@ func (r *reading) value(l letters, typed string, w *syntax.Word, st *state, unit
 				return
 			}
 			text = v[1:]
+			if file, _, ok := strings.Cut(text, ";"); ok && file != "" {
+				text = file // curl's `;type=`
+			}
 			o.Typed = text
 			l.marks = nil
 		}
@@ -415,6 +419,7 @@ func (r *reading) value(l letters, typed string, w *syntax.Word, st *state, unit
 	if l.marks != nil && text == l.text {
 		o.Glob = l.glob()
 	}
+	o.Dynamic = slices.Contains(l.marks, unknown)
 	o.Shape = r.shape(text)
 	if home {
 		o.Shape |= ShapeBoundary | ShapePath
@@ -434,16 +439,14 @@ func (r *reading) value(l letters, typed string, w *syntax.Word, st *state, unit
 	}
 	r.note(o, st)
 	// `-v ../x:/y` and its like: the first of two places.
-	if !k.redirect && !isURL(text) {
-		if head, _, ok := strings.Cut(text, ":"); ok && (head == ".." || head == "~" || head == ".") {
-			p := o
-			p.Text, p.Typed, p.Glob = head, head, ""
-			if head == "~" && r.env.Home != "" {
-				p.Text = r.env.Home
-			}
-			p.Shape = r.shape(p.Text)
-			r.note(p, st)
+	if head, _, ok := strings.Cut(text, ":"); ok && !k.redirect && head != "" && strings.IndexByte("./~", head[0]) >= 0 {
+		p := o
+		p.Text, p.Typed, p.Glob = head, head, ""
+		if r.env.Home != "" && (head == "~" || strings.HasPrefix(head, "~/")) {
+			p.Text = r.env.Home + head[1:]
 		}
+		p.Shape = r.shape(p.Text)
+		r.note(p, st)
 	}
 }
 
@@ -471,7 +474,7 @@ func (r *reading) note(o Operand, st *state) {
 
 func same(a, b *Operand) bool {
 	if a.Text != b.Text || a.Glob != b.Glob || a.Shape != b.Shape || a.Dir != b.Dir || a.Certain != b.Certain ||
-		a.Unplaced != b.Unplaced || a.Lost != b.Lost || a.Recursive != b.Recursive || a.GateOnly != b.GateOnly || len(a.Bases) != len(b.Bases) {
+		a.Unplaced != b.Unplaced || a.Dynamic != b.Dynamic || a.Lost != b.Lost || a.Recursive != b.Recursive || a.GateOnly != b.GateOnly || len(a.Bases) != len(b.Bases) {
 		return false
 	}
 	for i := range a.Bases {

@@ -132,6 +132,12 @@ func mend(text string, err error) (mended, why string, ok bool) {
 		mark := strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(m[1])
 		return strings.TrimSuffix(text, "\n") + "\n" + mark + "\n", "", true
 	}
+	if at := int(pe.Pos.Offset()); strings.Contains(pe.Text, "negate") || strings.HasPrefix(pe.Text, "`!`") {
+		// Bash takes more negations than the parser: leave one out.
+		if at < len(text) && text[at] == '!' {
+			return text[:at] + " " + text[at+1:], "it negates in a place that is not understood", true
+		}
+	}
 	if strings.Contains(pe.Text, "arithmetic") || strings.Contains(pe.Text, "((") || strings.Contains(pe.Text, "))") {
 		at := min(int(pe.Pos.Offset())+2, len(text))
 		if i := strings.LastIndex(text[:at], "(("); i >= 0 {

@@ -88,6 +88,9 @@ type Operand struct {
 	// Unplaced marks a word that cannot be placed and must be taken as outside:
 	// `~user/x`, `~-/x`, a redirect into a variable.
 	Unplaced bool
+	// Dynamic marks a word with an expansion that is not known: what it is
+	// cannot be looked up, so it counts by what is literal in it.
+	Dynamic bool
 	// Recursive says that the command goes into a directory so named.
 	Recursive bool
 	// GateOnly limits a word to the path gate: git's `REV:path`.

@@ -296,10 +296,25 @@ func (l letters) has(set string) bool {
 	return false
 }
 
+// bracketed reports whether l has an active bracket expression.
+func (l letters) bracketed() bool {
+	for i := 0; i < len(l.text); i++ {
+		if l.text[i] != '[' || l.marks[i] != bare && l.marks[i] != filled {
+			continue
+		}
+		for j := i + 2; j < len(l.text); j++ {
+			if l.text[j] == ']' && (l.marks[j] == bare || l.marks[j] == filled) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // glob is l as a pattern whose quoted special characters are escaped; empty if
 // it has no active wildcard.
 func (l letters) glob() string {
-	if !strings.ContainsAny(l.text, "*?[") || !l.has("*?[") {
+	if !strings.ContainsAny(l.text, "*?[") || !l.has("*?") && !l.bracketed() {
 		return ""
 	}
 	var b strings.Builder

@@ -188,7 +188,15 @@ func (g *grammar) open(words []string) opened {
 			i = at
 		}
 	}
-	for g.assigns && i < len(words) && assignment(words[i]) {
+	if g.anywhere && g.operands == 0 && i < len(words) {
+		// A user may come before the program.
+		at, u := i+1, opened{end: len(words)}
+		if g.options(words, &at, &u); u.program > 0 {
+			u.own = append(o.own, i)
+			return u
+		}
+	}
+	for g.assigns && i < len(words) && (assignment(words[i]) || words[i] == "--") {
 		i++
 	}
 	if i < len(words) {
