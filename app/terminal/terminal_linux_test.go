@@ -535,6 +535,7 @@ func TestNoEscapeOfAnAgentGetsThrough(t *testing.T) {
 	p.sees("nothing waits")
 	p.stop()
 	p.end()
+	p.sees("\x1b[?2004l") // ours, at the end
 	out := p.all()
 	for _, ours := range []string{"\x1b[?2004h", "\x1b[?2004l", "\x1b[1m", "\x1b[9m", "\x1b[33m", "\x1b[0m", "\r\x1b[K", "\r\n", "\a"} {
 		out = strings.ReplaceAll(out, ours, "")
