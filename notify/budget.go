@@ -59,40 +59,67 @@ func (c Capabilities) budget(u Urgency) Budget {
 
 // Fits reports whether the whole of body would be on screen.
 func (b Budget) Fits(body string) bool {
-	return b.Lines > 0 && b.Columns > 0 && b.lines(body) <= b.Lines
+	return b.Lines > 0 && b.Columns > 0 && b.lines(b.fold(body)) <= b.Lines
 }
 
 // lines counts the lines that body takes when it is wrapped at spaces, and
 // inside words that are longer than a line. A server that also breaks elsewhere
 // needs no more lines than that.
 func (b Budget) lines(body string) int {
-	line := b.Columns * digit
 	count := 1
-	at := 0   // where the next glyph goes
-	word := 0 // width of the word that ends at at
-	for _, r := range body {
+	b.wrap(body, false, func(int, bool) { count++ })
+	return count
+}
+
+// fold breaks what is longer than a line and has neither a space nor a slash to
+// break at. Servers that break it on their own put a hyphen there, which would
+// look like one of the command's.
+func (b Budget) fold(body string) string {
+	var out strings.Builder
+	last := 0
+	b.wrap(body, true, func(at int, inside bool) {
+		if inside {
+			out.WriteString(body[last:at])
+			out.WriteByte('\n')
+			last = at
+		}
+	})
+	return out.String() + body[last:]
+}
+
+// wrap calls next for each new line of body: with where it begins, or somewhat
+// later, and whether that is inside a word. With slashes, a word also ends after
+// a slash, unless a digit follows, as Unicode's line breaking has it.
+func (b Budget) wrap(body string, slashes bool, next func(at int, inside bool)) {
+	line := b.Columns * digit
+	here := 0 // where the next glyph goes
+	word := 0 // width of the word that ends here
+	for at, r := range body {
 		switch r {
 		case '\n':
-			count++
-			at, word = 0, 0
+			here, word = 0, 0
+			next(at, false)
 			continue
 		case ' ':
 			// A space at the end of a line hangs over and needs no room.
-			at += digit
+			here += digit
 			word = 0
 			continue
 		}
 		w := glyph(r)
-		if at+w > line {
-			count++
-			if at = word; word+w > line || word == 0 {
-				at, word = 0, 0
+		if here+w > line {
+			inside := word > 0 && word+w > line
+			if here = word; inside {
+				here, word = 0, 0
 			}
+			next(at, inside)
 		}
-		at += w
+		here += w
 		word += w
+		if slashes && r == '/' && at+1 < len(body) && !(body[at+1] >= '0' && body[at+1] <= '9') {
+			word = 0
+		}
 	}
-	return count
 }
 
 func glyph(r rune) int {

@@ -62,6 +62,25 @@ func TestBudgetCut(t *testing.T) {
 	}
 }
 
+func TestBudgetFold(t *testing.T) {
+	b := Budget{Lines: 9, Columns: 10}
+	for in, want := range map[string]string{
+		"short words stay as they are": "short words stay as they are",
+		"0123456789":                   "0123456789",
+		"01234567890":                  "0123456789\n0",
+		"a 012345678901234567890123":   "a 0123456789\n0123456789\n0123",
+		"a\nb":                         "a\nb",
+		"/home/user/a/long/path":       "/home/user/a/long/path",
+		"/home/user1234567890/x":       "/home/user123456\n7890/x",
+		"MMMMMMM":                      "MMMMMM\nM",
+		"漢漢漢漢漢":                        "漢漢漢漢\n漢",
+	} {
+		if got := b.fold(in); got != want {
+			t.Errorf("fold(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestBudgetOfAServer(t *testing.T) {
 	for _, c := range []struct {
 		server  string
@@ -81,10 +100,14 @@ func TestBudgetOfAServer(t *testing.T) {
 func TestBudgetProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := Budget{Lines: rapid.IntRange(2, 8).Draw(t, "lines"), Columns: rapid.IntRange(30, 80).Draw(t, "columns")}
-		body := rapid.StringN(0, 3000, -1).Draw(t, "body")
+		body := rapid.OneOf(rapid.StringN(0, 3000, -1), rapid.StringMatching(`[ab/M漢 ]{0,900}`)).Draw(t, "body")
 		got := b.Cut(body)
 		if !b.Fits(got) {
 			t.Fatalf("Cut(%q) = %q does not fit %+v", body, got, b)
+		}
+		folded := b.fold(got)
+		if !b.Fits(folded) || strings.ReplaceAll(folded, "\n", "") != strings.ReplaceAll(got, "\n", "") {
+			t.Fatalf("fold(%q) = %q", got, folded)
 		}
 		if b.Fits(body) != (got == body) {
 			t.Fatalf("Cut(%q) = %q", body, got)

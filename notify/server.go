@@ -216,7 +216,7 @@ func (s *server) notify(cfg *Config, replaces uint32, n Note) (Shown, []any) {
 	}
 	body := ""
 	if s.caps.HasBody {
-		body = budget.Cut(clean(n.Body, true))
+		body = budget.fold(budget.Cut(clean(n.Body, true)))
 		if s.caps.HasMarkup {
 			body = escape(body)
 		}
