@@ -82,7 +82,7 @@ func Facts(a *board.Ask) []Fact {
 		facts = append(facts, Fact{Label: label, Text: text})
 	}
 	add("", q.Value)
-	if q.Message != "" {
+	if q.Message != "" && !repeats(q) {
 		label := "message"
 		if len(facts) == 0 {
 			label = ""
@@ -116,10 +116,41 @@ func Facts(a *board.Ask) []Fact {
 	for _, n := range q.Annotations {
 		facts = append(facts, Fact{Label: n.Source, Text: n.Text, Model: true})
 	}
-	for _, n := range a.Notes {
-		facts = append(facts, Fact{Label: "note", Text: n})
-	}
 	return facts
+}
+
+// repeats reports whether the sentence of a child of generation 1 says nothing
+// but the agent's name and the value, word for word as that child puts them.
+func repeats(q *engine.Question) bool {
+	said, ok := strings.CutPrefix(q.Message, "Current agent requested ")
+	if !ok {
+		said, ok = strings.CutPrefix(q.Message, "Agent '"+q.Principal.AgentName+"' requested ")
+	}
+	if !ok {
+		return false
+	}
+	switch v := "'" + q.Value + "'"; said {
+	case "bash command " + v + ". Allow this command?", "tool " + v + ". Allow this call?", "MCP target " + v + ". Allow this call?",
+		"skill " + v + ". Allow loading this skill?":
+		return true
+	}
+	return false
+}
+
+// Notes are what a human should know beside the facts, one visible sentence
+// each. None of them is part of what is asked.
+func Notes(a *board.Ask) []string {
+	var all []string
+	if a.Adopted {
+		all = append(all, "Nobody else serves this session, so Nod answers for it.")
+	}
+	for _, n := range a.Notes {
+		all = append(all, visible.Line(n, 300))
+	}
+	if a.Intent == nil {
+		all = append(all, "The agent sent too few facts to judge this by rules.")
+	}
+	return all
 }
 
 // Plain reports whether every string of what is asked, and who asks, stands on

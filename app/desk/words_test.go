@@ -81,9 +81,29 @@ func TestFactsAreTheWhole(t *testing.T) {
 			[]desk.Fact{{Text: "sudo sh -c 'rm x'"}, {Label: "runs", Text: "rm x"}, {Label: "inside", Text: "command substitution"}},
 		},
 		{
-			"model-written text and notes come last, and are told apart",
+			"model-written text comes last, and is told apart; our own notes are no facts",
 			&board.Ask{Notes: []string{"the link failed"}, Question: &engine.Question{Value: "ls", Annotations: []engine.Annotation{{Source: "intent", Text: "safe, promise"}}}},
-			[]desk.Fact{{Text: "ls"}, {Label: "intent", Text: "safe, promise", Model: true}, {Label: "note", Text: "the link failed"}},
+			[]desk.Fact{{Text: "ls"}, {Label: "intent", Text: "safe, promise", Model: true}},
+		},
+		{
+			"a message of generation 1 that only repeats the command",
+			of(engine.Question{Value: "pwd", Principal: engine.Principal{AgentName: "scout"}, Message: "Agent 'scout' requested bash command 'pwd'. Allow this command?"}),
+			[]desk.Fact{{Text: "pwd"}},
+		},
+		{
+			"the same of an agent without a name",
+			of(engine.Question{Value: "demo", Principal: engine.Principal{AgentName: "unknown"}, Message: "Current agent requested skill 'demo'. Allow loading this skill?"}),
+			[]desk.Fact{{Text: "demo"}},
+		},
+		{
+			"a message that names another agent",
+			of(engine.Question{Value: "pwd", Principal: engine.Principal{AgentName: "scout"}, Message: "Agent 'root' requested bash command 'pwd'. Allow this command?"}),
+			[]desk.Fact{{Text: "pwd"}, {Label: "message", Text: "Agent 'root' requested bash command 'pwd'. Allow this command?"}},
+		},
+		{
+			"a message that says more than the command",
+			of(engine.Question{Value: "pwd", Message: "Current agent requested bash command 'pwd' (full command: 'pwd; rm x'). Allow this command?"}),
+			[]desk.Fact{{Text: "pwd"}, {Label: "message", Text: "Current agent requested bash command 'pwd' (full command: 'pwd; rm x'). Allow this command?"}},
 		},
 		{"nothing but a tool", of(engine.Question{Tool: "deploy"}), []desk.Fact{{Text: "deploy"}}},
 		{"nothing at all", of(engine.Question{}), nil},
@@ -94,6 +114,18 @@ func TestFactsAreTheWhole(t *testing.T) {
 				t.Errorf("got  %+v\nwant %+v", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestNotes(t *testing.T) {
+	a := &board.Ask{Adopted: true, Notes: []string{"the link\nfailed"}, Question: &engine.Question{Value: "ls"}}
+	want := []string{"Nobody else serves this session, so Nod answers for it.", `the link\nfailed`, "The agent sent too few facts to judge this by rules."}
+	if got := desk.Notes(a); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	a.Adopted, a.Notes, a.Intent = false, nil, &engine.Intent{}
+	if got := desk.Notes(a); len(got) != 0 {
+		t.Errorf("got %q, want none", got)
 	}
 }
 
