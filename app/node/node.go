@@ -18,6 +18,7 @@ import (
 	"github.com/nod-agents/nod/app/reviewlog"
 	"github.com/nod-agents/nod/engine"
 	"github.com/nod-agents/nod/engine/policy"
+	"github.com/nod-agents/nod/engine/shell"
 	"github.com/nod-agents/nod/forwarding"
 )
 
@@ -58,6 +59,7 @@ type Node struct {
 	board  *board.Board
 	grants *engine.SessionRules
 	rules  *rules
+	shell  shell.Reader
 
 	mu       sync.Mutex
 	paused   bool
@@ -85,8 +87,9 @@ func New(cfg Config) *Node {
 func (n *Node) Decide(ctx context.Context, in *forwarding.Inbound) engine.Decision {
 	q := n.offer(in.Question)
 	inbox := Inbox{in.AgentDir, q.SessionID}
+	rules := judge{n, inbox}
 	w := engine.Walk{
-		Rules:    judge{n, inbox},
+		Rules:    rules,
 		Terminal: terminal(func(ctx context.Context, q *engine.Question) (engine.Decision, error) { return n.ask(ctx, in, q) }),
 		Reviewed: n.reviewed,
 	}
@@ -95,6 +98,9 @@ func (n *Node) Decide(ctx context.Context, in *forwarding.Inbound) engine.Decisi
 	}
 	d := w.Decide(ctx, q)
 	switch {
+	case d.By.Kind == engine.BySessionApproval:
+		n.grants.Used(rules.Judge(q).Used...)
+		n.changed()
 	case d.Verdict == engine.ApprovedForServingSession:
 		n.record(inbox, q, "")
 		d.Verdict = engine.Approved
@@ -104,37 +110,6 @@ func (n *Node) Decide(ctx context.Context, in *forwarding.Inbound) engine.Decisi
 		n.record(inbox, q, q.Principal.SessionID)
 	}
 	return d
-}
-
-// offer leaves out of q's suggestion what would not have answered q itself: a
-// grant must never be wider than, or beside, the ask it is shown under.
-func (n *Node) offer(q *engine.Question) *engine.Question {
-	kept := slices.DeleteFunc(slices.Clone(q.Suggestion), func(g engine.Grant) bool {
-		return !slices.ContainsFunc(asked(q), func(v string) bool {
-			return engine.PatternMatches(g.Surface, g.Pattern, v, engine.Options{Home: n.cfg.Home, Cwd: n.cfg.Project})
-		})
-	})
-	if len(kept) == len(q.Suggestion) {
-		return q
-	}
-	fewer := *q
-	fewer.Suggestion = kept
-	return &fewer
-}
-
-// asked are the spellings of everything that q asks for.
-func asked(q *engine.Question) []string {
-	values := []string{q.Value}
-	if q.Intent != nil {
-		values = append(values, q.Intent.MatchValues...)
-	}
-	for _, e := range q.Evidence {
-		values = append(values, e.Text)
-		if e.Detail != nil {
-			values = append(values, *e.Detail)
-		}
-	}
-	return values
 }
 
 // terminal is a function as an engine.Terminal.
@@ -171,28 +146,6 @@ func (n *Node) notes(in *forwarding.Inbound, q *engine.Question) []string {
 		notes = append(notes, "The agent also proposed a session grant that does not fit this ask; it is not offered.")
 	}
 	return notes
-}
-
-// record keeps q's suggestion as grants of the served session: for everyone in
-// it (record 0006), or for one requester that remembers nothing itself. The
-// serving node is their only holder.
-func (n *Node) record(inbox Inbox, q *engine.Question, requester string) {
-	for _, g := range q.Suggestion {
-		r, err := n.grants.Record(engine.NewGrant{
-			Grant:     g,
-			Scope:     engine.Scope{SessionID: inbox.SessionID, Requester: requester},
-			AgentName: q.Principal.AgentName,
-			Asked:     engine.Asked{Surface: g.Surface, Values: asked(q)},
-		})
-		if err != nil {
-			n.cfg.Log.Warn("a session grant was not recorded", "surface", g.Surface, "pattern", g.Pattern, "error", err)
-			n.event("permission_forwarding.warning", q, slog.String("reason", err.Error()))
-			continue
-		}
-		n.event("forwarded_permission.session_recorded", q, slog.String("surface", r.Surface), slog.String("pattern", r.Pattern), slog.String("grantId", r.ID))
-	}
-	n.changed()
-	n.Rejudge()
 }
 
 // Rejudge holds every waiting ask against the rules and grants as they are

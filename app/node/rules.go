@@ -108,6 +108,7 @@ func (j judge) Judge(q *engine.Question) engine.Judgment {
 	return gate.Serve(q, gate.Served{
 		Rules:         c.rules,
 		Grants:        j.node.grants.View(engine.Scope{SessionID: j.inbox.SessionID, Requester: q.Principal.SessionID}),
+		Shell:         &j.node.shell,
 		ResolveLegacy: c.policy.Settings.ResolveLegacyRequests,
 	})
 }
