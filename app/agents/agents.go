@@ -17,6 +17,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/nod-agents/nod/engine"
@@ -43,12 +44,25 @@ type Call struct {
 	// file of a patch. All must be allowed.
 	Uses []Use
 
-	Cwd       string
+	Cwd       string           // where the agent is
+	Root      string           // the project's directory, if the agent says; empty: Cwd
 	Principal engine.Principal // the subagent where there is one, else the session
 	Origin    string           // who asks, for people: the agent, its session, its subagent
 	Evidence  []engine.Evidence
 
 	snake bool // copilot: the hook goes by Claude's names and takes its answers
+}
+
+// Project is the directory whose rules count, and below which a path is inside:
+// the agent's own, or where it is if that is elsewhere.
+func (c *Call) Project() string {
+	if c.Root == "" || !filepath.IsAbs(c.Root) {
+		return c.Cwd
+	}
+	if rel, err := filepath.Rel(c.Root, c.Cwd); err != nil || !filepath.IsLocal(rel) {
+		return c.Cwd
+	}
+	return filepath.Clean(c.Root)
 }
 
 // Use is one use of a tool in the engine's words: bash, read, write, edit,
@@ -87,6 +101,8 @@ type Outcome struct {
 	// Interrupt ends the agent's whole turn. Only a human's explicit choice
 	// sets it.
 	Interrupt bool
+	// Unavailable says that a Deny, or a Silence, is for want of an answer.
+	Unavailable bool
 }
 
 // Reply is what the hook's process ends with.

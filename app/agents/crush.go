@@ -1,9 +1,6 @@
 package agents
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // Crush is Charm's Crush. Source: docs/hooks/README.md in charmbracelet/crush;
 // not run here. Only its top-level agent's calls reach a hook.
@@ -53,16 +50,4 @@ func (Crush) Answer(c *Call, o Outcome) Reply {
 		a.Reason, a.Halt = o.Reason, o.Interrupt
 	}
 	return reply(a)
-}
-
-// crushMCP reads the name that Crush gives an MCP tool: mcp_server_tool. Where
-// the server ends is not marked; the first underscore is as good as any, since
-// rules see the whole name too.
-func crushMCP(name string) (server, tool string, ok bool) {
-	rest, ok := strings.CutPrefix(name, "mcp_")
-	if !ok || strings.HasPrefix(rest, "_") {
-		return "", "", false
-	}
-	server, tool, ok = strings.Cut(rest, "_")
-	return server, tool, ok && server != "" && tool != ""
 }

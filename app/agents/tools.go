@@ -28,6 +28,11 @@ func (t tools) read(c *Call, input map[string]json.RawMessage) error {
 		reader = extension(c.Tool)
 		if server, tool, ok := mcpName(c.Tool); ok {
 			reader = mcp(server, tool)
+		} else if name, ok := strings.CutPrefix(c.Tool, "mcp_"); ok && name != "" {
+			// Crush and Gemini: where the server ends is not marked, and a guess
+			// could make a rule for one server count for another. Rules that say
+			// server_tool match as it is.
+			reader = mcp("", name)
 		}
 	}
 	if err := reader(c, in); err != nil {

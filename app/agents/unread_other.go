@@ -1,0 +1,11 @@
+//go:build !unix
+
+package agents
+
+import (
+	"context"
+	"os"
+)
+
+// whenUnread knows no way to tell here; the deadline ends the wait.
+func whenUnread(context.Context, *os.File, func()) {}
