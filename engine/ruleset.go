@@ -44,8 +44,8 @@ type Ruleset struct {
 	expires time.Time
 
 	mu    sync.Mutex // taken to add to tables
-	plain atomic.Pointer[map[string]*table]
-	paths atomic.Pointer[map[string]*table] // surfaces asked for as path surfaces
+	named atomic.Pointer[map[string]*table]
+	paths atomic.Pointer[map[string]*table] // surfaces asked for with Query.Path
 }
 
 // Compile merges layers, lowest scope first. It is cheap: rules are compiled
@@ -135,8 +135,7 @@ type Grants interface {
 type Match struct {
 	Action Action
 	Origin Origin
-	// Rule is the rule that decided, as written; nil for the built-in default
-	// and for the MCP baseline.
+	// Rule is the rule that decided, as written; nil for the built-in default.
 	Rule *Rule
 	// Pattern is the deciding pattern as written; empty for the built-in
 	// default.
@@ -169,29 +168,25 @@ func (m *Match) Reason() string {
 // ask into an allow. It does not apply yolo, which also answers floors: see
 // Yolo. It allocates nothing once q's surface was asked for before.
 func (r *Ruleset) Resolve(q *Query) Match {
-	if read, write, ok := directions(q.Surface); ok {
-		a, b := r.resolve(q, read), r.resolve(q, write)
-		if b.Action.Stricter(a.Action) {
-			return b
-		}
-		if a.Action == b.Action && !a.Explicit && b.Explicit {
-			return b
-		}
-		return a
+	t := r.table(q.Surface, q.Path)
+	if t.read == nil {
+		return r.resolve(q, t)
 	}
-	return r.resolve(q, q.Surface)
+	a, b := r.resolve(q, t.read), r.resolve(q, t.write)
+	if b.Action.Stricter(a.Action) || a.Action == b.Action && !a.Explicit && b.Explicit {
+		return b
+	}
+	return a
 }
 
-func (r *Ruleset) resolve(q *Query, surface string) Match {
-	t := r.table(surface, q.Path)
-	var buf [8]string
+func (r *Ruleset) resolve(q *Query, t *table) Match {
 	in := input{values: q.Values, strict: q.Strict, whole: q.Whole}
-	if r.opt.Flavour == pattern.Windows && t.path {
-		in.fold(buf[:0], r.opt.Flavour)
+	if t.path && r.opt.Flavour == pattern.Windows {
+		in = in.folded(r.opt.Flavour)
 	}
 	m := t.resolve(&in)
-	m.Surface = surface
-	if m.Value == "" && m.Rule == nil && len(q.Values) > 0 {
+	m.Surface = t.surface
+	if m.Rule == nil && len(q.Values) > 0 {
 		m.Value = q.Values[0]
 	}
 	if q.Grants != nil && m.Action == Ask {
@@ -202,7 +197,7 @@ func (r *Ruleset) resolve(q *Query, surface string) Match {
 		if m.Via == ViaWhole {
 			// The ask is for the whole line, so a grant for one unit of it
 			// does not answer, though its stars may reach over the rest.
-			if g := q.Grants.FindExact(surface, q.Whole); g != nil {
+			if g := q.Grants.FindExact(t.surface, q.Whole); g != nil {
 				m.Action, m.Origin, m.Grant = Allow, OriginSession, g
 			}
 			return m
@@ -246,8 +241,7 @@ func (m *Match) grant(grants Grants, values []string) {
 const tableLimit = 512
 
 func (r *Ruleset) table(surface string, path bool) *table {
-	path = path || IsPathSurface(surface)
-	at := &r.plain
+	at := &r.named
 	if path {
 		at = &r.paths
 	}
@@ -258,25 +252,28 @@ func (r *Ruleset) table(surface string, path bool) *table {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	old := at.Load()
-	n := 0
-	if old != nil {
+	next := make(map[string]*table)
+	if old := at.Load(); old != nil {
 		if t := (*old)[surface]; t != nil {
 			return t
 		}
-		n = len(*old)
-	}
-	t := r.build(surface, path)
-	if n >= tableLimit {
-		return t
-	}
-	next := make(map[string]*table, n+1)
-	if old != nil {
+		if len(*old) >= tableLimit {
+			return r.newTable(surface, path)
+		}
 		for k, v := range *old {
 			next[k] = v
 		}
 	}
+	t := r.newTable(surface, path)
 	next[surface] = t
 	at.Store(&next)
 	return t
+}
+
+// newTable compiles what a surface needs: two tables for a bare path name.
+func (r *Ruleset) newTable(surface string, path bool) *table {
+	if read, write, ok := directions(surface); ok {
+		return &table{surface: surface, path: true, read: r.build(read, true), write: r.build(write, true)}
+	}
+	return r.build(surface, path || IsPathSurface(surface))
 }

@@ -58,9 +58,10 @@ func (g *SessionGrant) LastUse() time.Time {
 // one value only.
 func (g *SessionGrant) Exact() bool { return pattern.IsLiteral(g.Pattern) }
 
-// covers reports whether g answers an ask on surface for any of values.
-func (g *SessionGrant) covers(surface string, values []string, f pattern.Flavour) bool {
-	if g.Surface != surface && (bareName(surface) != g.Surface || g.Surface == "") {
+// covers reports whether g answers an ask on surface, whose bare name is bare,
+// for any of values.
+func (g *SessionGrant) covers(surface, bare string, values []string, f pattern.Flavour) bool {
+	if g.Surface != surface && (g.Surface != bare || bare == "") {
 		return false
 	}
 	fold := f == pattern.Windows && IsPathSurface(surface)
@@ -163,7 +164,7 @@ func (s *SessionRules) answers(g *SessionGrant, a Asked) bool {
 	if b := bareName(g.Surface); b != "" && b == surface {
 		surface = g.Surface
 	}
-	return g.covers(surface, a.Values, s.opt.Flavour)
+	return g.covers(surface, bareName(surface), a.Values, s.opt.Flavour)
 }
 
 func (s *SessionRules) compile(surface, text string) *SessionGrant {
@@ -209,9 +210,14 @@ func (v *GrantView) find(surface string, values []string, exact bool) *SessionGr
 	if v == nil {
 		return nil
 	}
+	list := *v.rules.list.Load()
+	if len(list) == 0 {
+		return nil
+	}
+	bare := bareName(surface)
 	var now time.Time
-	for _, g := range *v.rules.list.Load() {
-		if exact && !g.Exact() || !g.Scope.covers(v.scope) || !g.covers(surface, values, v.rules.opt.Flavour) {
+	for _, g := range list {
+		if !g.covers(surface, bare, values, v.rules.opt.Flavour) || !g.Scope.covers(v.scope) || exact && !g.Exact() {
 			continue
 		}
 		if !g.Until.IsZero() {

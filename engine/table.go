@@ -8,7 +8,10 @@ import (
 
 // table is the policy as one surface sees it.
 type table struct {
+	surface   string
 	path      bool
+	read      *table // of a bare path name: its two directions, and nothing else
+	write     *table
 	config    stack
 	baseline  []entry // MCP operations that any mcp allow frees
 	universal stack
@@ -54,15 +57,17 @@ type input struct {
 	values, strict, whole []string
 }
 
-// fold replaces the spellings by their folded forms.
-func (in *input) fold(buf []string, f pattern.Flavour) {
-	for _, list := range []*[]string{&in.values, &in.strict, &in.whole} {
-		from := len(buf)
-		for _, s := range *list {
-			buf = append(buf, f.Fold(s))
-		}
-		*list = buf[from:len(buf):len(buf)]
+// folded is in with every spelling folded.
+func (in input) folded(f pattern.Flavour) input {
+	return input{values: foldAll(in.values, f), strict: foldAll(in.strict, f), whole: foldAll(in.whole, f)}
+}
+
+func foldAll(list []string, f pattern.Flavour) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = f.Fold(s)
 	}
+	return out
 }
 
 // hit is an entry that matched.
@@ -206,7 +211,7 @@ func (h hit) match(explicit bool) Match {
 var baselineOperations = [...]string{"mcp_status", "mcp_list", "mcp_search", "mcp_describe", "mcp_connect"}
 
 func (r *Ruleset) build(surface string, path bool) *table {
-	t := &table{path: path, fallback: OriginBuiltin}
+	t := &table{surface: surface, path: path, fallback: OriginBuiltin}
 	if r.broken {
 		t.fallback = OriginFailClosed
 	}

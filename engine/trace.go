@@ -26,7 +26,7 @@ func (r *Ruleset) Trace(q *Query) []Step {
 		t := r.table(surface, q.Path)
 		in := input{values: q.Values, strict: q.Strict, whole: q.Whole}
 		if t.path {
-			in.fold(nil, r.opt.Flavour)
+			in = in.folded(r.opt.Flavour)
 		}
 		for _, s := range []*stack{&t.universal, &t.config} {
 			lists := []*index{&s.merged}
