@@ -134,7 +134,7 @@ func (v *askView) scopePanel() {
 	forWhom := newWords(theme.SizeNameText, theme.ColorNameForeground, fyne.TextStyle{Bold: true})
 	say(forWhom, "For:")
 	forWhom.Wrapping = fyne.TextWrapOff
-	v.scope = container.New(stack{gap: 4}, question, v.grants, container.NewBorder(nil, nil, forWhom, nil, v.choice),
+	v.scope = container.New(stack{gap: 6}, question, v.grants, container.NewBorder(nil, nil, forWhom, nil, v.choice),
 		container.New(&buttonRow{left: 1, gap: 8}, back, v.grant))
 }
 
@@ -162,7 +162,7 @@ func (v *askView) reasonPanel() {
 	v.refuse = newVerb(v.guard, "Deny with this reason", widget.HighImportance, func() {
 		v.answer(engine.DeniedWithReason, strings.TrimSpace(v.because.Text))
 	})
-	v.why = container.New(stack{gap: 4}, v.because, container.New(&buttonRow{left: 2, gap: 8}, back, v.count, v.refuse))
+	v.why = container.New(stack{gap: 8}, v.because, container.New(&buttonRow{left: 2, gap: 8}, back, v.count, v.refuse))
 }
 
 // A reasonEntry is the field for a reason. Tab leaves it as it leaves any other
