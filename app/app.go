@@ -192,6 +192,8 @@ there is no display), decides by your rules, and asks you about the rest.`,
 	root.AddCommand(serve, n.statusCommand(), n.grantsCommand(), n.logCommand(), n.doctorCommand(), n.demoCommand())
 	root.AddCommand(n.checkCommands()...)
 	root.AddCommand(n.windowCommands()...)
+	root.AddCommand(n.hookCommands()...)
+	root.AddCommand(n.askCommand(), n.runCommand(), n.envCommand())
 	for _, c := range root.Commands() {
 		if c.Args == nil {
 			c.Args = cobra.NoArgs

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -34,11 +33,12 @@ type Env struct {
 	Now            func() time.Time
 	Dirs           policyfile.Dirs
 
-	// Inboxes is the agent directory in which asks are forwarded; empty: that
-	// of Dirs.
-	Inboxes string
+	// Inboxes is the agent directory in which asks are forwarded.
+	Inboxes func() string
 	// Session gets the asks where the environment names no parent.
-	Session string
+	Session func() string
+	// Target, if set, gets them whatever the environment says.
+	Target string
 	// Setting is what the user has set for an agent's hook; its zero fields
 	// mean the defaults.
 	Setting func(agent string) Setting
@@ -234,23 +234,26 @@ func (env Env) Rules() *Rules {
 	}
 }
 
-// Parent is the way to the serving node: the parent session that the
-// environment names, else the configured one.
+// Parent is the way to the serving node.
 func (env Env) Parent(c *Call) engine.Terminal {
-	r := &forwarding.Requester{
-		Child: forwarding.Child{SessionID: c.Principal.SessionID, Env: env.Getenv, AgentDir: env.Inboxes},
+	return &forwarding.Requester{
+		Child:  forwarding.Child{SessionID: c.Principal.SessionID, Env: env.Getenv, AgentDir: env.Inboxes()},
+		Target: env.ParentSession(),
 		// The hook remembers nothing, and its context says how long it waits.
 		OneShot: true, Timeout: 24 * time.Hour,
 	}
-	if r.Child.AgentDir == "" {
-		r.Child.AgentDir = env.Dirs.Agent
+}
+
+// ParentSession is where asks go: the parent session that the environment
+// names, else the configured one.
+func (env Env) ParentSession() string {
+	if env.Target != "" {
+		return env.Target
 	}
-	named := slices.ContainsFunc([]string{forwarding.EnvRouterParent, forwarding.EnvParentSession}, func(name string) bool {
-		_, err := heartbeat.CheckSession(env.Getenv(name))
-		return err == nil
-	})
-	if !named {
-		r.Target = env.Session
+	for _, name := range []string{forwarding.EnvRouterParent, forwarding.EnvParentSession} {
+		if id, err := heartbeat.CheckSession(env.Getenv(name)); err == nil {
+			return id
+		}
 	}
-	return r
+	return env.Session()
 }

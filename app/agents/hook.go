@@ -142,6 +142,9 @@ func (h *Hook) place(c *Call) error {
 		return fmt.Errorf("cwd %q is not absolute", c.Cwd)
 	}
 	c.Cwd = filepath.Clean(c.Cwd)
+	if name := h.Getenv("PI_SUBAGENT_CHILD_AGENT"); name != "" && c.Principal.AgentName == h.Adapter.Name() {
+		c.Principal.AgentName = name // as nod run --agent says
+	}
 	if c.Root == "" {
 		// The hosts that know a project besides the working directory say so
 		// in the environment.

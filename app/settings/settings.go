@@ -37,6 +37,37 @@ type Settings struct {
 	AgentDirs []string `json:"agentDirs"` // agent directories to serve them in; ~ is the home directory
 	Frontend  string   `json:"frontend"`  // auto, desktop, terminal or none
 	Session   string   `json:"session"`   // where nod ask and hooks send an ask if the environment names no parent
+
+	Hooks map[string]Hook `json:"hooks"` // by agent, such as claude-code; "*" is every agent that is not named
+}
+
+// Hook is what a user sets for the hook of an agent. An empty field is not set.
+type Hook struct {
+	Mode     string `json:"mode"`     // gate: Nod decides; advise: it denies or is silent, and asks where the agent would
+	Unserved string `json:"unserved"` // what becomes of an ask while no Nod runs: deny, or defer to the agent's own prompt
+}
+
+// Hook is what is set for an agent.
+func (s *Settings) Hook(agent string) Hook {
+	h, ok := s.Hooks[agent]
+	if !ok {
+		return s.Hooks["*"]
+	}
+	return h
+}
+
+func (h Hook) check() error {
+	switch h.Mode {
+	case "", "gate", "advise":
+	default:
+		return fmt.Errorf("mode %q is none of gate, advise", h.Mode)
+	}
+	switch h.Unserved {
+	case "", "deny", "defer":
+	default:
+		return fmt.Errorf("unserved %q is none of deny, defer", h.Unserved)
+	}
+	return nil
 }
 
 // Read reads the file at path and fills in the defaults.
@@ -90,6 +121,11 @@ func parse(path string, data []byte) (Settings, error) {
 		}
 		if _, err := heartbeat.CheckSession(id); err != nil {
 			return s, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	for agent, h := range s.Hooks {
+		if err := h.check(); err != nil {
+			return s, fmt.Errorf("%s: hooks: %s: %w", path, agent, err)
 		}
 	}
 	if err := CheckFrontend(s.Frontend); s.Frontend != "" && err != nil {

@@ -1,0 +1,130 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nod-agents/nod/app/agents"
+	"github.com/nod-agents/nod/app/visible"
+	"github.com/nod-agents/nod/engine"
+)
+
+// patience is how long nod ask waits for an answer, as every child does.
+const patience = 600 * time.Second
+
+func (n *nod) askCommand() *cobra.Command {
+	var tool, input, agent, session string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "ask [VALUE]",
+		Short: "Raise one ask, and wait for its answer",
+		Long: `Raise one ask, as an agent's gate would: your rules decide, and where they ask, the running Nod asks
+you. VALUE is the command for bash, the path for a path tool, the target for mcp, the name for skill.
+
+Exit code: 0 allowed, 1 denied, 4 nobody could be asked.`,
+		Example: `  nod ask 'git push --force' && git push --force
+  nod ask --tool write /etc/hosts
+  nod ask --tool deploy --input '{"to": "production"}'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			in := map[string]any{}
+			switch {
+			case input != "" && len(args) > 0:
+				return &exitError{exitUsage, fmt.Errorf("give VALUE or --input, not both")}
+			case input != "":
+				if err := json.Unmarshal([]byte(input), &in); err != nil {
+					return &exitError{exitUsage, fmt.Errorf("--input: %w", err)}
+				}
+			case len(args) == 0:
+				return withHint(&exitError{exitUsage, fmt.Errorf("there is nothing to ask about")}, "name it, as in: nod ask 'rm -rf build'")
+			default:
+				in[valueKey(tool)] = args[0]
+			}
+			return n.ask(c.Context(), tool, in, agent, session, asJSON)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&tool, "tool", "bash", "the `TOOL` that would be called")
+	f.StringVar(&input, "input", "", "its whole input, as a `JSON` object")
+	f.StringVar(&agent, "agent", "", "ask as the agent of this `NAME`")
+	f.StringVar(&session, "session", "", "`ID` of the session to ask (default: the parent session in the environment, else that of the settings)")
+	f.BoolVar(&asJSON, "json", false, "print the answer as one JSON object")
+	return c
+}
+
+// valueKey is the argument of a tool that a single value stands for.
+func valueKey(tool string) string {
+	switch tool {
+	case engine.SurfaceBash:
+		return "command"
+	case engine.SurfaceMCP:
+		return "tool"
+	case engine.SurfaceSkill:
+		return "name"
+	}
+	return "path"
+}
+
+// asked is the answer of nod ask --json.
+type asked struct {
+	Decision string `json:"decision"` // allowed, denied or unavailable
+	Reason   string `json:"reason,omitempty"`
+}
+
+func (n *nod) ask(ctx context.Context, tool string, in map[string]any, agent, session string, asJSON bool) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	env := n.agents()
+	if env.Cwd == "" {
+		return &exitError{exitUsage, fmt.Errorf("the working directory can't be found")}
+	}
+	if session != "" {
+		env.Target = session
+	}
+	who := engine.Principal{SessionID: n.getenv("PI_SUBAGENT_SESSION_ID"), AgentName: agent}
+	if who.SessionID == "" {
+		who.SessionID = "ask-" + strconv.Itoa(os.Getppid()) // one shell is one asker
+	}
+	if who.AgentName == "" {
+		who.AgentName = n.getenv("PI_SUBAGENT_CHILD_AGENT")
+	}
+	if who.AgentName == "" {
+		who.AgentName = "unknown"
+	}
+	call := &agents.Call{Tool: tool, Asks: true, Uses: []agents.Use{{Tool: tool, Input: in}}, Cwd: env.Cwd, Principal: who, Origin: "nod ask"}
+	h := env.Hook(agents.Generic{}, agents.Setting{Mode: agents.Gated, Unserved: agents.UnservedDeny})
+	o := h.Decide(ctx, call, patience)
+
+	code, word := exitDone, "allowed"
+	switch {
+	case o.Unavailable:
+		code, word = exitUnavailable, "unavailable"
+	case o.Say != agents.Allow:
+		code, word = exitDenied, "denied"
+	}
+	var err error
+	if asJSON {
+		err = printJSON(n.Stdout, asked{word, o.Reason})
+	} else {
+		line := word
+		if o.Reason != "" {
+			line += ": " + visible.Line(o.Reason, 0)
+		}
+		_, err = fmt.Fprintln(n.Stdout, line)
+	}
+	if err != nil {
+		return fmt.Errorf("printing the answer: %w", err)
+	}
+	if code != exitDone {
+		return &exitError{code: code}
+	}
+	return nil
+}

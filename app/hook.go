@@ -1,0 +1,58 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nod-agents/nod/app/agents"
+	"github.com/nod-agents/nod/app/settings"
+)
+
+// hookCommands are what agents call before they run a tool.
+func (n *nod) hookCommands() []*cobra.Command { return agents.Commands(n.agents()) }
+
+// agents is what asking needs. The settings are read when they are needed, so
+// that no other command does. Broken ones must not keep a hook from deciding:
+// it goes by the defaults, which are the strict ones, and says so.
+func (n *nod) agents() agents.Env {
+	cwd, _ := os.Getwd() // empty: who needs it says so
+	var read *settings.Settings
+	set := func() *settings.Settings {
+		if read == nil {
+			s, err := n.settings()
+			if err != nil {
+				fmt.Fprintf(n.Stderr, "nod: %v\n", err)
+				s = settings.Settings{Session: "desktop", AgentDirs: []string{n.dirs.Agent}}
+			}
+			read = &s
+		}
+		return read
+	}
+	return agents.Env{
+		Stdin: n.Stdin, Stdout: n.Stdout, Stderr: n.Stderr, Environ: n.Environ, Getenv: n.getenv,
+		Home: n.home, Cwd: cwd, GOOS: runtime.GOOS, Now: time.Now, Dirs: n.dirs,
+		Inboxes: func() string {
+			if n.getenv("PI_CODING_AGENT_DIR") != "" {
+				return n.dirs.Agent
+			}
+			return set().AgentDirs[0]
+		},
+		Session: func() string { return set().Session },
+		Setting: func(agent string) agents.Setting {
+			h := set().Hook(agent)
+			return agents.Setting{Mode: agents.Mode(h.Mode), Unserved: agents.Unserved(h.Unserved)}
+		},
+		Executable: func() (string, error) {
+			path, err := os.Executable()
+			if err != nil {
+				return "", err
+			}
+			return filepath.Abs(path)
+		},
+	}
+}

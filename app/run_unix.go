@@ -1,0 +1,15 @@
+//go:build unix
+
+package app
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// become replaces this process, so that signals, the terminal and the exit code
+// are the program's own.
+func (n *nod) become(program string, args, environ []string) error {
+	err := syscall.Exec(program, args, environ)
+	return &exitError{exitUsage, fmt.Errorf("starting %s: %w", program, err)}
+}
