@@ -26,6 +26,12 @@ const (
 	pathAsk    = `{"bash":"allow","external_directory":"allow","path":{"*":"ask"}}`
 )
 
+// failer is what testing.T and rapid.T share.
+type failer interface {
+	Helper()
+	Fatal(...any)
+}
+
 // world is a project on disk with its policy.
 type world struct {
 	root, cwd, home string
@@ -75,7 +81,7 @@ func (w *world) in(s string) string {
 	return strings.NewReplacer("@CWD", w.cwd, "@HOME", w.home, "@ROOT", w.root).Replace(s)
 }
 
-func (w *world) rules(t testing.TB, permission string) *engine.Ruleset {
+func (w *world) rules(t failer, permission string) *engine.Ruleset {
 	t.Helper()
 	layer, _, _, err := policy.Parse("policy.jsonc", []byte(`{"permission":`+w.in(permission)+`}`), policy.Nod, w.home)
 	if err != nil {

@@ -67,10 +67,17 @@ func (rd *Reader) parse(text string) (stmts []*syntax.Stmt, read string, broken 
 	if !utf8.ValidString(text) {
 		text, broken = strings.ToValidUTF8(text, "\uFFFD"), "it is not valid UTF-8"
 	}
+	var first error
 	for try := 0; ; try++ {
-		stmts, err := rd.once(text)
+		got, err := rd.once(text)
 		if err == nil {
-			return stmts, text, broken
+			return got, text, broken
+		}
+		if first == nil || len(got) > len(stmts) {
+			stmts, read = got, text
+		}
+		if first == nil {
+			first = err
 		}
 		if try < maxMends {
 			if mended, why, ok := mend(text, err); ok {
@@ -81,7 +88,7 @@ func (rd *Reader) parse(text string) (stmts []*syntax.Stmt, read string, broken 
 				continue
 			}
 		}
-		return stmts, text, reason(err)
+		return stmts, read, reason(first)
 	}
 }
 
@@ -125,7 +132,11 @@ var unclosedHeredoc = regexp.MustCompile("^unclosed here-document `(.*)`$")
 // text mended that way is read as far as possible but not trusted: why says so.
 func mend(text string, err error) (mended, why string, ok bool) {
 	var pe syntax.ParseError
-	if !errors.As(err, &pe) {
+	var le syntax.LangError
+	switch {
+	case errors.As(err, &le):
+		pe.Pos = le.Pos
+	case !errors.As(err, &pe):
 		return "", "", false
 	}
 	if m := unclosedHeredoc.FindStringSubmatch(pe.Text); m != nil {
@@ -138,11 +149,13 @@ func mend(text string, err error) (mended, why string, ok bool) {
 			return text[:at] + " " + text[at+1:], "it negates in a place that is not understood", true
 		}
 	}
-	if strings.Contains(pe.Text, "arithmetic") || strings.Contains(pe.Text, "((") || strings.Contains(pe.Text, "))") {
-		at := min(int(pe.Pos.Offset())+2, len(text))
-		if i := strings.LastIndex(text[:at], "(("); i >= 0 {
-			return text[:i+1] + " " + text[i+1:], "it only looks like arithmetic", true
+	// Whatever went wrong, an opening of arithmetic before it may be none.
+	at := min(int(pe.Pos.Offset())+2, len(text))
+	if i := strings.LastIndex(text[:at], "(("); i >= 0 {
+		for i > 0 && text[i-1] == '(' {
+			i--
 		}
+		return text[:i+1] + " " + text[i+1:], "it only looks like arithmetic", true
 	}
 	return "", "", false
 }
