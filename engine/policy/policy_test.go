@@ -430,6 +430,30 @@ func TestLint(t *testing.T) {
 	}
 }
 
+// TestHugePolicy reads, checks and uses a hundred thousand rules.
+func TestHugePolicy(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"permission": {"bash": {"*": "ask"`)
+	for i := range 100_000 {
+		fmt.Fprintf(&b, ",\n%q: %q", fmt.Sprintf([]string{"cmd%d *", "%d", "*.x%d", "a%d?b*c"}[i%4], i), []string{"allow", "deny"}[i/4%2])
+	}
+	b.WriteString("}}}")
+	d := &disk{}
+	d.write(globalPeer, b.String())
+	p := NewLoader(d, false).Load(places())
+	if p.Err() != nil {
+		t.Fatal(p.Err())
+	}
+	opt := engine.Options{Home: "/home/u", Cwd: "/p"}
+	r := p.Ruleset(opt)
+	for value, want := range map[string]engine.Action{"cmd99996 x": engine.Deny, "cmd99992": engine.Allow, "zzz": engine.Ask, "99997": engine.Deny} {
+		if m := r.Resolve(&engine.Query{Surface: "bash", Values: []string{value}}); m.Action != want {
+			t.Errorf("%s: %+v", value, m)
+		}
+	}
+	p.Lint(opt)
+}
+
 func FuzzPolicy(f *testing.F) {
 	for _, s := range []string{`{}`, `{"permission":{"bash":{"a *":"deny","*":"allow"}}}`, "// c\n{\"x\":1,}", `{"permission":{"path":{"glob:**":"ask"}}}`, "\ufeff", `{"links":{"a":{"command":["b"]}}}`} {
 		f.Add(s)

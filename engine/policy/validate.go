@@ -192,7 +192,7 @@ func keepIntegers(rules []engine.Rule) []engine.Rule {
 	kept := rules[:0:0]
 	for i := range rules {
 		r := &rules[i]
-		if isIndex(r.Pattern) && (r.Action == engine.Deny || r.Action.Stricter(after(rules[i+1:], r.Pattern))) {
+		if isIndex(r.Pattern) && (r.Action == engine.Deny || r.Action == engine.Ask && after(rules[i+1:], r.Pattern) == engine.Allow) {
 			if moved == nil {
 				kept = append(kept, rules[:i]...)
 			}
