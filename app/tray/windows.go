@@ -29,7 +29,7 @@ const (
 
 const (
 	stateAsks  = 50      // asks in one state at most
-	stateBytes = 8 << 20 // of their texts, about: JSON can make six of one
+	stateBytes = 8 << 20 // of JSON in one state, about; one ask can be more
 	stateEnded = 50      // ends in one state at most
 	stateEvery = 50 * time.Millisecond
 
@@ -358,17 +358,38 @@ func nonEmpty(s string) []string {
 	return []string{s}
 }
 
-// textSize is about how many bytes an ask takes.
+// textSize is about how many bytes of JSON an ask takes.
 func textSize(a *board.Ask) int {
 	n := 1 << 10
-	for _, f := range desk.Facts(a) {
-		n += len(f.Label) + len(f.Text)
-	}
-	if a.Intent != nil {
-		for _, v := range a.Intent.MatchValues {
-			n += len(v)
+	add := func(texts ...string) {
+		for _, s := range texts {
+			n += len(s)
+			for i := 0; i < len(s); i++ {
+				if c := s[i]; c < 0x20 || c == '<' || c == '>' || c == '&' {
+					n += 5 // written as \u003c and the like
+				}
+			}
 		}
 	}
+	q := a.Question
+	add(q.Value, q.Message, q.Pattern, q.ExecutedUnit, q.RequesterCwd)
+	for _, e := range q.Evidence {
+		add(e.Label, e.Text)
+		if e.Detail != nil {
+			add(*e.Detail)
+		}
+	}
+	for _, t := range q.Annotations {
+		add(t.Source, t.Text)
+	}
+	for _, g := range q.Suggestion {
+		add(g.Surface, g.Pattern)
+	}
+	if q.Intent != nil {
+		add(q.Intent.MatchValues...)
+		add(q.Intent.RequesterCwd)
+	}
+	add(a.Notes...)
 	return n
 }
 

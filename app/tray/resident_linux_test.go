@@ -1,0 +1,5 @@
+//go:build !headless
+
+package tray
+
+func playResident() int { return 1 }
