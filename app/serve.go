@@ -29,6 +29,9 @@ import (
 	"github.com/nod-agents/nod/heartbeat"
 )
 
+// startup is how long a tray takes to settle.
+const startup = 3 * time.Second
+
 // serving is everything that one run of nod serve needs.
 type serving struct {
 	inboxes  []node.Inbox
@@ -253,10 +256,21 @@ func (n *nod) startServers(ctx context.Context, wg *sync.WaitGroup, nd *node.Nod
 	}
 	wg.Go(func() {
 		announced.Wait()
+		n.trimLater(ctx)
 		if s.ready != nil {
 			s.ready()
 		}
 	})
+}
+
+// trimLater gives back what starting up took, once it is over.
+func (n *nod) trimLater(ctx context.Context) {
+	timer := time.AfterFunc(startup, func() {
+		if err := trim(); err != nil {
+			n.logger().Debug("memory was not given back", "error", err)
+		}
+	})
+	context.AfterFunc(ctx, func() { timer.Stop() })
 }
 
 // showRunning brings the Nod that already serves to the front.
