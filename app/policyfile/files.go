@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/nod-agents/nod/engine/policy"
 )
@@ -51,10 +52,13 @@ func (Disk) Read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// absent tells a file that is not there from one that cannot be reached: a
-// directory on the way that is a file, or a dangling link, hides nothing only
-// in the first case.
+// absent tells a file that is not there from one that cannot be reached. A
+// plain file where a directory would be means that there is none; a link that
+// leads nowhere means that one was meant.
 func absent(name string, err error) error {
+	if errors.Is(err, syscall.ENOTDIR) {
+		return fmt.Errorf("%w: %s", fs.ErrNotExist, name)
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -94,8 +94,40 @@ func Check(text string) error {
 		if !doublestar.ValidatePattern(g) {
 			return fmt.Errorf("%q is not a valid glob", g)
 		}
+		if choices(g) > maxChoices {
+			return fmt.Errorf("its braces stand for more than %d patterns", maxChoices)
+		}
 	}
 	return nil
+}
+
+// maxChoices bounds what the braces of a glob may stand for, since each is tried
+// in turn.
+const maxChoices = 500
+
+// choices is at least the number of patterns that the braces of g stand for, as
+// far as maxChoices.
+func choices(g string) int {
+	all := 1
+	var open []int // alternatives of each group that is open
+	for i := 0; i < len(g) && all <= maxChoices; i++ {
+		switch g[i] {
+		case '\\':
+			i++
+		case '{':
+			open = append(open, 1)
+		case ',':
+			if n := len(open); n > 0 {
+				open[n-1]++
+			}
+		case '}':
+			if n := len(open); n > 0 {
+				all *= open[n-1]
+				open = open[:n-1]
+			}
+		}
+	}
+	return all
 }
 
 // IsGlob reports whether text asks for segment-aware matching.

@@ -125,7 +125,8 @@ func TestExpandHome(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	for text, ok := range map[string]bool{"a": true, "": false, "glob:": false, "glob:[a": false, "glob:{a": false, "glob:a/**": true, "[a": true} {
+	for text, ok := range map[string]bool{"a": true, "": false, "glob:": false, "glob:[a": false, "glob:{a": false, "glob:a/**": true, "[a": true,
+		"glob:" + strings.Repeat("{a,b}", 8): true, "glob:" + strings.Repeat("{a,aa}", 9): false, "glob:" + strings.Repeat("{a,aa}", 1000): false, "glob:**/*.{c,h,cc,hh,cpp,hpp}": true} {
 		if err := Check(text); (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -398,12 +398,17 @@ func isFlat(v value) bool {
 	return true
 }
 
-// Parse validates one file by itself. Its errors are Errors.
+// Parse validates one file by itself: an agent's front matter if its name ends
+// in .md, else a policy file. Its errors are Errors.
 func Parse(name string, data []byte, d Dialect, home string) (engine.Layer, Settings, Errors, error) {
-	p := read(source{name, d, engine.OriginGlobal, home}, data)
+	origin := engine.OriginGlobal
+	if strings.HasSuffix(name, ".md") {
+		origin, d = engine.OriginAgent, Peer
+	}
+	p := read(source{name, d, origin, home}, data)
 	var s Settings
 	s.apply(&p.set)
-	p.layer.Origin, p.layer.File, p.layer.Broken = engine.OriginGlobal, name, p.errs
+	p.layer.Origin, p.layer.File, p.layer.Broken = origin, name, p.errs
 	return p.layer, s, p.warnings, p.errs
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 // disk is a file system of texts. Each write makes a new state.
 type disk struct {
+	mu    sync.Mutex
 	files map[string]string
 	ids   map[string]uint64
 	next  uint64
@@ -21,6 +23,8 @@ type disk struct {
 }
 
 func (d *disk) write(name, text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.files == nil {
 		d.files, d.ids, d.deny = map[string]string{}, map[string]uint64{}, map[string]bool{}
 	}
@@ -29,6 +33,8 @@ func (d *disk) write(name, text string) {
 }
 
 func (d *disk) Identify(name string) (Identity, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if _, ok := d.files[name]; !ok {
 		return Identity{}, fs.ErrNotExist
 	}
@@ -36,6 +42,8 @@ func (d *disk) Identify(name string) (Identity, error) {
 }
 
 func (d *disk) Read(name string) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.reads++
 	if d.deny[name] {
 		return nil, fs.ErrPermission
@@ -231,6 +239,34 @@ func TestKeepsLastGood(t *testing.T) {
 	if m := resolve(l.Load(places()), "bash", "ls"); m.Origin != engine.OriginFailClosed {
 		t.Errorf("no good state to keep: %+v", m)
 	}
+}
+
+// TestConcurrentLoads changes a file while others judge by it: each sees one
+// whole state or the other.
+func TestConcurrentLoads(t *testing.T) {
+	d := &disk{}
+	states := []string{`{"permission": {"bash": "allow", "read": "allow"}}`, `{"permission": {"bash": "deny", "read": "deny"}}`, `{"permission": `}
+	d.write(globalNod, states[0])
+	l := NewLoader(d, true)
+	l.Load(places())
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 300 {
+				_, r := l.Rules(places(), engine.Options{Cwd: "/p"})
+				a := r.Resolve(&engine.Query{Surface: "bash", Values: []string{"ls"}})
+				b := r.Resolve(&engine.Query{Surface: "read", Values: []string{"/p/a"}})
+				if a.Action != b.Action || a.Action == engine.Ask {
+					t.Errorf("half a policy: %v %v", a.Action, b.Action)
+					return
+				}
+			}
+		})
+	}
+	for i := range 300 {
+		d.write(globalNod, states[i%3])
+	}
+	all.Wait()
 }
 
 func TestSettings(t *testing.T) {
