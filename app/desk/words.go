@@ -82,7 +82,9 @@ func Facts(a *board.Ask) []Fact {
 		facts = append(facts, Fact{Label: label, Text: text})
 	}
 	add("", q.Value)
-	if q.Message != "" && !repeats(q) {
+	// A payload (record 0008) says in facts what the sentence for older nodes
+	// says in prose.
+	if q.Message != "" && q.Kind == "" && !repeats(q) {
 		label := "message"
 		if len(facts) == 0 {
 			label = ""
