@@ -66,7 +66,11 @@ func (a Cursor) Parse(event string, data []byte, _ func(string) string) (*Call, 
 			// The server is named by what starts or reaches it only.
 			c.note("server", f.text("command", "url"))
 		}
-		c.note("input", string(m["tool_input"]))
+		var text string
+		if json.Unmarshal(m["tool_input"], &text) != nil {
+			text = string(m["tool_input"])
+		}
+		c.note("input", text)
 		err = mcp(server, strings.TrimPrefix(c.Tool, "MCP:"))(c, f)
 	case "preToolUse":
 		input := f.inner("tool_input")

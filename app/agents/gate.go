@@ -132,8 +132,8 @@ func denied(tool string, c *gate.Check) string {
 	switch {
 	case c.Reason != "":
 		return c.Reason
-	case c.Pattern == "":
-		return fmt.Sprintf("Denied by a rule on %s.", c.Surface)
+	case c.Pattern == "" || c.Pattern == "*":
+		return fmt.Sprintf("Denied by the rule on %s (%s policy).", c.Surface, c.Origin)
 	case c.Gate == tool:
 		return fmt.Sprintf("Denied by the rule %q on %s (%s policy).", c.Pattern, c.Surface, c.Origin)
 	}

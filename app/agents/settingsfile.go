@@ -285,13 +285,22 @@ type step struct {
 	sheds bool // the value is taken out as well when what is in it is gone
 }
 
-// alone reports whether nothing stands beside the value.
+// alone reports whether nothing stands beside the value: no other value, and no
+// comment.
 func (s step) alone() bool {
+	blank := func(all ...hujson.Extra) bool {
+		for _, e := range all {
+			if len(bytes.TrimSpace(e)) > 0 {
+				return false
+			}
+		}
+		return true
+	}
 	switch c := s.in.Value.(type) {
 	case *hujson.Object:
-		return len(c.Members) == 1
+		return len(c.Members) == 1 && blank(c.Members[0].Name.BeforeExtra, c.Members[0].Value.AfterExtra, c.AfterExtra)
 	case *hujson.Array:
-		return len(c.Elements) == 1
+		return len(c.Elements) == 1 && blank(c.Elements[0].BeforeExtra, c.Elements[0].AfterExtra, c.AfterExtra)
 	}
 	return false
 }
