@@ -102,12 +102,17 @@ func golden(t *testing.T, name string, v any) {
 	if err := e.Encode(v); err != nil {
 		t.Fatal(err)
 	}
+	goldenText(t, name, b.Bytes())
+}
+
+func goldenText(t *testing.T, name string, got []byte) {
+	t.Helper()
 	path := filepath.Join("testdata", "golden", name)
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,7 +120,7 @@ func golden(t *testing.T, name string, v any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(want, b.Bytes()) {
-		t.Errorf("%s:\ngot  %s\nwant %s", path, b.Bytes(), want)
+	if !bytes.Equal(want, got) {
+		t.Errorf("%s:\ngot  %s\nwant %s", path, got, want)
 	}
 }

@@ -238,7 +238,11 @@ func (f *settingsFile) cut(v *hujson.Value, n int) {
 		prev := spans[n-1]
 		b.Write(src[:prev.comma])
 		b.Write(src[prev.comma+1 : from])
-		b.Write(src[s.end:])
+		rest := s.end
+		if !bytes.Contains(src[v.StartOffset:prev.end], []byte("\n")) && emptyText(src[prev.comma+1:from]) && emptyText(src[s.end:v.EndOffset-1]) {
+			rest = v.EndOffset - 1 // what stands on one line is closed there
+		}
+		b.Write(src[rest:])
 	}
 	f.text = b.Bytes()
 }
