@@ -248,12 +248,12 @@ func walk(t *testing.T, causes map[string]error, exchange func(fail func(int, st
 			length = 6
 		}
 		at, through := 1, false
-		for ; !through && !t.Failed(); at += 8 {
+		for ; !through && !t.Failed(); at += 8 * length { // each operation is in one run
 			var wg sync.WaitGroup
 			var mu sync.Mutex
 			for i := range 8 {
 				wg.Go(func() {
-					if !exchange(run(at+i, length, cause)) {
+					if !exchange(run(at+i*length, length, cause)) {
 						mu.Lock()
 						through = true
 						mu.Unlock()
@@ -262,7 +262,7 @@ func walk(t *testing.T, causes map[string]error, exchange func(fail func(int, st
 			}
 			wg.Wait()
 		}
-		t.Logf("%s: about %d operations in a whole exchange", name, at-8)
+		t.Logf("%s: about %d operations in a whole exchange", name, at-8*length)
 		if at < 40 {
 			t.Errorf("%s: the walk ended early: not every operation goes through the seam", name)
 		}
