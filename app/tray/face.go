@@ -100,7 +100,7 @@ func (t *Tray) serve(ctx context.Context, quit context.CancelFunc, m *menu, host
 	grace := time.After(t.cfg.timing.hostGrace)
 	var missing string // why there is no tray, once that is known
 	for {
-		if stale && pause == nil && m != nil {
+		if stale && pause == nil && m != nil && !m.gone() {
 			l := t.look()
 			m.show(ctx, l, t.cfg.Now())
 			stale = false
@@ -149,7 +149,7 @@ func (t *Tray) serve(ctx context.Context, quit context.CancelFunc, m *menu, host
 // noHost says once that there is no tray, and gives the user a window instead.
 func (t *Tray) noHost(why string) {
 	t.cfg.Log.Warn("no tray icon: "+why, "instead", "asks come as notifications and windows; run nod again for the window")
-	t.windows.show(viewNod, "", "")
+	t.windows.volunteer(viewNod)
 }
 
 // clicked does what a menu item stands for.
@@ -169,7 +169,7 @@ func (t *Tray) clicked(ctx context.Context, quit context.CancelFunc, c click) {
 	case clickPause:
 		n.SetPaused(!n.Paused())
 	case clickLog:
-		t.windows.all.Go(func() {
+		t.errands.Go(func() {
 			if err := openFile(n.LogPath(), t.cfg.Env); err != nil {
 				t.sayNoLog(ctx, err)
 			}
@@ -193,8 +193,10 @@ func (t *Tray) sayNoLog(ctx context.Context, err error) {
 	})
 }
 
-// setIcon shows the state. Before there is a connection the library keeps it.
+// setIcon shows the state. Before there is a connection the library keeps it;
+// after the bus is gone it panics, which only means that nobody sees the icon.
 func setIcon(l look) {
+	defer func() { _ = recover() }()
 	systray.SetIcon(iconFile(assets.Tray(l.state(), len(l.asks))))
 	systray.SetTooltip("Nod: " + l.status())
 }

@@ -44,6 +44,7 @@ func (t *Tray) loop(ctx context.Context, serve func(*menu)) {
 		m := newMenu(ctx, t.cfg.Desktop)
 		m.show(ctx, t.look(), t.cfg.Now())
 		m.delay = delayFor(t.cfg.Desktop)
+		m.gone = func() bool { return !conn.Connected() }
 		ready <- m
 	}, nil)
 	start()

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const patience = 6 * time.Second
+const patience = 30 * time.Second
 
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()

@@ -73,6 +73,7 @@ type menu struct {
 	shallow bool          // the desktop shows no menu within a menu within the menu
 	delay   time.Duration // after a change
 	icon    string        // what icon and tooltip show
+	gone    func() bool   // the bus under it is
 }
 
 // grantSlot is a grant in the menu. It keeps its grant while that holds, so
@@ -86,7 +87,7 @@ type grantSlot struct {
 
 // newMenu makes the items. It must run in the library's ready callback.
 func newMenu(ctx context.Context, desktop string) *menu {
-	m := &menu{raw: make(chan *item, 16)}
+	m := &menu{raw: make(chan *item, 16), gone: func() bool { return false }}
 	up := strings.ToUpper(desktop)
 	m.shallow = strings.Contains(up, "GNOME")
 	top := func(title string) *item { return m.add(ctx, systray.AddMenuItem(title, ""), title) }

@@ -72,7 +72,7 @@ type Tray struct {
 	cfg     Config
 	windows *windows
 	popups  *popups
-	quit    context.CancelFunc
+	errands sync.WaitGroup // of the menu
 }
 
 // New returns a tray that does nothing until Run.
@@ -97,6 +97,7 @@ func (t *Tray) Run(ctx context.Context) error {
 	all.Go(func() { t.popups.run(ctx) })
 	t.face(ctx, cancel)
 	cancel()
+	t.errands.Wait()
 	all.Wait()
 	return nil
 }

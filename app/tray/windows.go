@@ -59,16 +59,26 @@ type windows struct {
 type wish struct {
 	view, key string
 	token     string // lets the window come to the front, where the desktop asks for one
+	focus     bool   // the human asked for it, so it may take the keyboard
 }
 
 func newWindows(c Config) *windows {
 	return &windows{cfg: c, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 }
 
-// show brings a view to the front.
+// show brings a view to the front, because the human asked for it.
 func (w *windows) show(view, key, token string) {
+	w.want(wish{view, key, token, true})
+}
+
+// volunteer shows a view that nobody asked for: it must not take the keyboard.
+func (w *windows) volunteer(view string) {
+	w.want(wish{view: view})
+}
+
+func (w *windows) want(v wish) {
 	w.mu.Lock()
-	w.wanted, w.visible = &wish{view, key, token}, true
+	w.wanted, w.visible = &v, true
 	w.mu.Unlock()
 	poke(w.wake)
 }
@@ -169,7 +179,8 @@ func (w *windows) run(ctx context.Context, quit func()) {
 		limit = time.After(w.cfg.timing.start)
 		c.send(w.state(last))
 		if last != nil {
-			c.send(pipe.Down{Type: "show", View: last.view, Key: last.key})
+			c.send(pipe.Down{Type: "show", View: last.view, Key: last.key, Focus: last.focus})
+			last.focus = false // not again, should it have to be started anew
 		}
 	}
 	defer w.all.Wait()
@@ -204,7 +215,8 @@ func (w *windows) run(ctx context.Context, quit func()) {
 				limit = time.After(w.cfg.timing.start)
 			}
 			c.send(w.state(last))
-			c.send(pipe.Down{Type: "show", View: want.view, Key: want.key})
+			c.send(pipe.Down{Type: "show", View: want.view, Key: want.key, Focus: want.focus})
+			want.focus = false
 			stale = false
 		case <-restart:
 			if restart = nil; c == nil && w.isVisible() {
