@@ -303,6 +303,35 @@ func TestAWarmWindowIsShownAgain(t *testing.T) {
 	at.none()
 }
 
+// Only what the human asked for may take the keyboard, and only once.
+func TestTheKeyboardIsTakenOnlyWhenAskedFor(t *testing.T) {
+	n := newNode()
+	w, at, _ := supervise(t, n, nil)
+	told := func(s *seat) pipe.Down {
+		t.Helper()
+		return s.told("to show something", func(d pipe.Down) bool { return d.Type == "show" })
+	}
+	a := n.add("scout", "ls")
+	w.offer(a.Key)
+	s := at.next()
+	if d := told(s); d.Focus {
+		t.Errorf("an offered ask: %+v", d)
+	}
+	w.show(viewAsk, a.Key, "")
+	if d := told(s); !d.Focus {
+		t.Errorf("an ask that was clicked: %+v", d)
+	}
+	s.does("!exit 1")
+	s = at.next()
+	if d := told(s); d.Focus {
+		t.Errorf("after a crash: %+v", d)
+	}
+	w.volunteer(viewNod)
+	if d := told(s); d.Focus {
+		t.Errorf("what nobody asked for: %+v", d)
+	}
+}
+
 func TestWindowsThatHang(t *testing.T) {
 	t.Run("never ready", func(t *testing.T) {
 		w, at, _ := supervise(t, newNode(), func(c *Config) { c.timing.start = 200 * time.Millisecond })
