@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -55,6 +56,9 @@ func askAs(t *testing.T, path string, uid int) string {
 	become(uid)
 	err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
 	become(0)
+	if errors.Is(err, unix.EACCES) {
+		t.Skipf("user %d cannot even come near: %s is closed to others", uid, os.TempDir())
+	}
 	if err != nil {
 		t.Fatalf("connecting as user %d: %v", uid, err)
 	}
