@@ -144,6 +144,11 @@ type nod struct {
 func (m *machine) serve(args ...string) *nod {
 	m.t.Helper()
 	n := m.nod(append([]string{"serve"}, args...)...)
+	m.t.Cleanup(func() { // before it is ended
+		if m.t.Failed() && m.screen != nil {
+			m.screen.Screenshot(m.t, "failed-"+strings.ReplaceAll(m.t.Name(), "/", "-"))
+		}
+	})
 	eventually(m.t, "nod serving", func() bool {
 		if !n.running() {
 			m.t.Fatalf("nod ended at once with %d: %s", n.wait(), n.err)

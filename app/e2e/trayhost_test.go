@@ -92,7 +92,7 @@ func (h *trayHost) item() trayItem {
 }
 
 // property reads a property of the icon into v.
-func (h *trayHost) property(name string, v any) {
+func (h *trayHost) property(name string, v any) error {
 	h.t.Helper()
 	it := h.item()
 	value, err := h.conn.Object(it.owner, it.path).GetProperty(itemIface + "." + name)
@@ -100,11 +100,12 @@ func (h *trayHost) property(name string, v any) {
 		err = value.Store(v)
 	}
 	if err != nil {
-		h.t.Fatalf("reading %s of the tray icon: %v", name, err)
+		return fmt.Errorf("reading %s of the tray icon: %w", name, err)
 	}
+	return nil
 }
 
-// tooltip is what the icon says.
+// tooltip is what the icon says, or why it says nothing.
 func (h *trayHost) tooltip() string {
 	h.t.Helper()
 	var tip struct {
@@ -115,7 +116,9 @@ func (h *trayHost) tooltip() string {
 		}
 		Title, Text string
 	}
-	h.property("ToolTip", &tip)
+	if err := h.property("ToolTip", &tip); err != nil {
+		return err.Error()
+	}
 	return strings.TrimSpace(tip.Title + " " + tip.Text)
 }
 
@@ -126,9 +129,8 @@ func (h *trayHost) icon() string {
 		Width, Height int32
 		Data          []byte
 	}
-	h.property("IconPixmap", &all)
-	if len(all) == 0 {
-		h.t.Fatal("the tray icon has no picture")
+	if err := h.property("IconPixmap", &all); err != nil || len(all) == 0 {
+		h.t.Fatalf("the tray icon has no picture: %v", err)
 	}
 	return string(all[0].Data)
 }
@@ -178,7 +180,9 @@ func (h *trayHost) menu() []menuItem {
 func (h *trayHost) menuObject() dbus.BusObject {
 	h.t.Helper()
 	var path dbus.ObjectPath
-	h.property("Menu", &path)
+	if err := h.property("Menu", &path); err != nil {
+		h.t.Fatal(err)
+	}
 	return h.conn.Object(h.item().owner, path)
 }
 

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os/exec"
 	"strings"
 	"time"
@@ -10,7 +11,8 @@ import (
 	"github.com/nod-agents/nod/assets"
 )
 
-// alive is a little longer than a button that has just come up stays dead.
+// alive is a little longer than a button of a notification that has just come
+// up stays dead.
 const alive = 700 * time.Millisecond
 
 // The answering buttons of the ask window, by how often Shift+Tab goes back to
@@ -76,7 +78,63 @@ func (m *machine) noWindow() {
 func (m *machine) focus(window string) {
 	m.t.Helper()
 	m.do("windowactivate", "--sync", window)
-	time.Sleep(alive)
+	m.awaitAlive(window, onceButton)
+}
+
+// The widths of the button in the corner of the ask window, in pixels, at
+// least: that is how a picture tells the pages apart.
+const (
+	onceButton    = 60  // Allow once
+	reasonButton  = 120 // Deny with this reason
+	scopeButton   = 120 // Allow for this subagent
+	sessionButton = 185 // Allow for the whole session
+)
+
+// awaitAlive waits until the answering buttons of an ask window are alive, and
+// the one in the corner is as wide as that. It is drawn in the theme's strong
+// colour then. A page that was just asked for may take a while to be drawn, and
+// the buttons of the one before look alive until then.
+func (m *machine) awaitAlive(window string, wide int) {
+	m.t.Helper()
+	const row = 45 // pixels at the bottom that hold the buttons
+	last := 0
+	defer func() {
+		if m.t.Failed() {
+			m.t.Logf("the button in the corner is %d pixels wide", last)
+		}
+	}()
+	eventually(m.t, "live buttons in "+window, func() bool {
+		pix, width, height := m.pixels(window)
+		strong := map[int]int{} // column to height
+		for at := 3 * width * max(0, height-row); at < len(pix); at += 3 {
+			if r, g, b := int(pix[at]), int(pix[at+1]), int(pix[at+2]); g-r > 80 && b-r > 60 {
+				strong[at/3%width]++
+			}
+		}
+		last = 0
+		for _, tall := range strong {
+			if tall > 8 {
+				last++
+			}
+		}
+		return last >= wide
+	})
+}
+
+// pixels takes a picture of a window: red, green and blue, row by row.
+func (m *machine) pixels(window string) (pix []byte, width, height int) {
+	m.t.Helper()
+	cmd := exec.Command("import", "-window", window, "-depth", "8", "ppm:-")
+	cmd.Env = append([]string{runMark}, m.env()...)
+	raw, err := cmd.Output()
+	if err != nil {
+		return nil, 0, 0 // it is gone
+	}
+	var top int
+	if _, err := fmt.Sscanf(string(raw[:min(len(raw), 40)]), "P6\n%d %d\n%d\n", &width, &height, &top); err != nil || top != 255 {
+		m.t.Fatalf("import made no picture: %v", err)
+	}
+	return raw[len(raw)-3*width*height:], width, height
 }
 
 func (m *machine) do(args ...string) {
