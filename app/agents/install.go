@@ -47,6 +47,15 @@ type setup struct {
 	helper     string
 	helperText string
 	notes      []string // what the user must know or do
+	strict     bool     // the agent takes JSON without comments only
+}
+
+// unread says that an agent will not read its settings, if so.
+func (s *setup) unread(title string, text []byte) string {
+	if !s.strict || emptyText(text) || json.Valid(text) {
+		return ""
+	}
+	return fmt.Sprintf("%s has comments or trailing commas, which %s does not take: it passes over the whole file, hooks and permissions included; remove them", s.file, title)
 }
 
 // part is one element for the list at path of a settings file.
@@ -397,6 +406,11 @@ order included; a copy of it is kept. Run again, it changes nothing, or brings t
 				fmt.Fprintf(env.Stdout, "%s: the hook was in %s already\n", a.Title(), s.file)
 			}
 			notes := s.notes
+			if text, _, err := read(s.file); err == nil {
+				if warning := s.unread(a.Title(), text); warning != "" {
+					notes = append([]string{warning}, notes...)
+				}
+			}
 			if trusted {
 				if err := t.trust(c.Context(), env, s.file); err != nil {
 					return &ExitError{Code: 2, Err: fmt.Errorf("the hook is in place, but %s does not trust it: %w", a.Title(), err)}
@@ -671,8 +685,8 @@ func (env Env) state(a installer, w where) (installed, error) {
 				}
 			}
 		}
-		if w, ok := a.(interface{ warnings(setup, Env) []string }); ok {
-			st.Warnings = w.warnings(s, env)
+		if warning := s.unread(a.Title(), now); warning != "" {
+			st.Warnings = append(st.Warnings, warning)
 		}
 	}
 	return st, nil

@@ -267,6 +267,24 @@ func TestUninstallAfterChanges(t *testing.T) {
 	}
 }
 
+// TestStrictSettingsAreWarnedOf says where comments keep an agent from reading
+// its settings at all.
+func TestStrictSettingsAreWarnedOf(t *testing.T) {
+	d := newDesk(t)
+	d.write(".claude/settings.json", "{} // mine\n")
+	_, stderr, code := d.nod("", "hook", "install", "claude-code")
+	if code != 0 || !strings.Contains(stderr, "has comments or trailing commas, which Claude Code does not take") {
+		t.Errorf("%d, %s", code, stderr)
+	}
+	if out := d.must("hook", "status", "claude-code"); !strings.Contains(out, "passes over the whole file") {
+		t.Errorf("%s", out)
+	}
+	d.write(".gemini/settings.json", "{} // mine\n")
+	if _, stderr, code = d.nod("", "hook", "install", "gemini"); code != 0 || strings.Contains(stderr, "comments") {
+		t.Errorf("%d, %s", code, stderr)
+	}
+}
+
 func TestInstallKeepsABackup(t *testing.T) {
 	d := newDesk(t)
 	text := "{\n  \"model\": \"opus\"\n}\n"

@@ -33,7 +33,7 @@ type commander = func(event string, hostTimeout time.Duration) []string
 func (a Claude) setup(s site, mode Mode, command commander) setup {
 	// What a project's other people read must not name a program of this
 	// machine, so there it goes into the file that is not shared.
-	out := setup{file: s.path("CLAUDE_CONFIG_DIR", ".claude", ".claude", "settings.json")}
+	out := setup{file: s.path("CLAUDE_CONFIG_DIR", ".claude", ".claude", "settings.json"), strict: true}
 	if s.Project != "" {
 		out.file = filepath.Join(filepath.Dir(out.file), "settings.local.json")
 	}
@@ -55,7 +55,7 @@ func (a Claude) setup(s site, mode Mode, command commander) setup {
 }
 
 func (a Codex) setup(s site, _ Mode, command commander) setup {
-	out := setup{file: s.path("CODEX_HOME", ".codex", ".codex", "hooks.json")}
+	out := setup{file: s.path("CODEX_HOME", ".codex", ".codex", "hooks.json"), strict: true}
 	for _, e := range []string{"PreToolUse", "PermissionRequest"} {
 		out.parts = append(out.parts, part{[]string{"hooks", e}, hookGroup{Hooks: []hookCommand{
 			{Type: "command", Command: shellLine(command("", hookFor)), Timeout: seconds},

@@ -1,0 +1,254 @@
+//go:build linux
+
+package livetest
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const askAll = `{"permission": {"*": "ask"}}`
+
+// scenario is one row of the table: what is set up, and what must be seen.
+type scenario struct {
+	name    string // as docs/agents.md has it
+	policy  string
+	answer  string   // of the program behind nod serve; empty: nothing serves
+	run     []string // commands, one call each
+	install []string
+	check   func(t *testing.T, w *world, out string) string // what the table says
+}
+
+const reason = "Not like this: use `git mv` & tell me <why>."
+
+// ran checks that exactly those files were made.
+func ran(t *testing.T, w *world, out string, names ...string) {
+	t.Helper()
+	if got := w.made("one", "two"); !slices.Equal(got, names) {
+		t.Errorf("made %q, want %q\nthe model saw: %s\nit wrote: %s\nasks: %+v", got, names, w.model.seen(), out, w.asks())
+	}
+}
+
+func asked(t *testing.T, w *world, out string, n int) {
+	t.Helper()
+	list := w.asks()
+	if len(list) != n {
+		t.Errorf("asked %d times, want %d: %+v\nthe model saw: %s\nit wrote: %s", len(list), n, list, w.model.seen(), out)
+	}
+	for _, a := range list {
+		if a.Tool != "bash" || a.Surface != "bash" || !strings.HasPrefix(a.Value, "touch ") || a.AgentName != w.c.name || a.RequesterSessionID == "" {
+			t.Errorf("asked %+v", a)
+		}
+	}
+}
+
+func told(t *testing.T, w *world, out, words string) {
+	t.Helper()
+	if !strings.Contains(w.model.seen(), words) {
+		t.Errorf("the model was not told %q but: %s\nit wrote: %s", words, w.model.seen(), out)
+	}
+}
+
+var scenarios = []scenario{
+	{
+		name: "allowed by rule", policy: `{"permission": {"*": "ask", "bash": {"touch *": "allow"}}}`, answer: `{"decision":"denied"}`, run: []string{"touch one"},
+		check: func(t *testing.T, w *world, out string) string {
+			ran(t, w, out, "one")
+			asked(t, w, out, 0)
+			return "runs"
+		},
+	},
+	{
+		name: "denied by rule", policy: `{"permission": {"*": "ask", "bash": {"touch *": {"action": "deny", "reason": "` + "Not like this: use `git mv` & tell me <why>." + `"}}}}`,
+		answer: `{"decision":"approved"}`, run: []string{"touch one"},
+		check: func(t *testing.T, w *world, out string) string {
+			ran(t, w, out)
+			asked(t, w, out, 0)
+			told(t, w, out, reason)
+			return "denied, reason word for word"
+		},
+	},
+	{
+		name: "asked and approved", policy: askAll, answer: `{"decision":"approved"}`, run: []string{"touch one"},
+		check: func(t *testing.T, w *world, out string) string {
+			ran(t, w, out, "one")
+			asked(t, w, out, 1)
+			return "runs"
+		},
+	},
+	{
+		name: "asked and denied", policy: askAll, answer: `{"decision":"denied_with_reason","denialReason":"` + reason + `"}`, run: []string{"touch one"},
+		check: func(t *testing.T, w *world, out string) string {
+			ran(t, w, out)
+			asked(t, w, out, 1)
+			told(t, w, out, reason)
+			return "denied, reason word for word"
+		},
+	},
+	{
+		name: "this session", policy: askAll, answer: `{"decision":"approved_for_session"}`, run: []string{"touch one", "touch two"},
+		check: func(t *testing.T, w *world, out string) string {
+			ran(t, w, out, "one", "two")
+			asked(t, w, out, 1)
+			return "then silent"
+		},
+	},
+	{
+		name: "nobody serves", policy: askAll, run: []string{"touch one"},
+		check: func(t *testing.T, w *world, out string) string {
+			ran(t, w, out)
+			told(t, w, out, "Nobody could be asked, so this was denied: Session 'desktop' is not serving forwarded permission requests.")
+			return "denied, with why"
+		},
+	},
+	{
+		name: "late answer", policy: `{"permission": {"*": "ask"}, "forwardingTimeoutMs": 1500}`, answer: "wait", run: []string{"touch one"},
+		check: func(t *testing.T, w *world, out string) string {
+			ran(t, w, out)
+			told(t, w, out, "Nobody answered within 2s, so this was denied.")
+			return "denied, with why"
+		},
+	},
+	{
+		name: "hook killed", policy: askAll, answer: "kill", run: []string{"touch one"},
+		check: func(t *testing.T, w *world, out string) string {
+			if w.c.survives {
+				ran(t, w, out, "one")
+				return "**runs**: fails open"
+			}
+			ran(t, w, out)
+			return "does not run"
+		},
+	},
+}
+
+// TestAgents plays every scenario with every agent.
+func TestAgents(t *testing.T) {
+	need(t)
+	for i := range clients {
+		c := &clients[i]
+		t.Run(c.name, func(t *testing.T) {
+			for _, s := range scenarios {
+				t.Run(s.name, func(t *testing.T) {
+					var plan script
+					for _, command := range s.run {
+						plan.main = append(plan.main, c.bash(command))
+					}
+					w := newWorld(t, c, plan)
+					w.policy(s.policy)
+					w.install(s.install...)
+					if s.answer != "" {
+						w.serve(s.answer)
+					}
+					out := w.play()
+					note(c, s.name, s.check(t, w, out))
+				})
+			}
+		})
+	}
+}
+
+// TestSubagents checks whose name and id a subagent's ask bears, and that a
+// grant for it alone is not its parent's.
+func TestSubagents(t *testing.T) {
+	need(t)
+	for i := range clients {
+		c := &clients[i]
+		if c.task == nil {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c, script{main: []tool{*c.task, c.bash("touch two")}, child: []tool{c.bash("touch one")}})
+			w.policy(`{"permission": {"*": "ask", "task": "allow"}}`)
+			w.install()
+			w.serve(`{"decision":"approved_for_session"}`)
+			out := w.play()
+			list := w.asks()
+			var child, parent *ask
+			for i := range list {
+				switch list[i].Value {
+				case "touch one":
+					child = &list[i]
+				case "touch two":
+					parent = &list[i]
+				}
+			}
+			if child == nil || parent == nil || len(list) != 2 {
+				t.Fatalf("asks: %+v\nthe model saw: %s\nit wrote: %s", list, w.model.seen(), out)
+			}
+			if child.AgentName != c.subagent || child.RequesterSessionID == parent.RequesterSessionID || parent.AgentName != c.name {
+				t.Errorf("the child is %+v, the parent %+v", child, parent)
+			}
+			note(c, "subagents", fmt.Sprintf("own id, named `%s`", child.AgentName))
+		})
+	}
+}
+
+// TestAdvice plays the mode in which Nod only advises, with the agents that ask
+// by a hook of their own when nobody watches.
+func TestAdvice(t *testing.T) {
+	need(t)
+	for i := range clients {
+		c := &clients[i]
+		if c.advises == nil {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			for answer, files := range map[string][]string{`{"decision":"approved"}`: {"one"}, `{"decision":"denied_with_reason","denialReason":"` + reason + `"}`: nil} {
+				w := newWorld(t, c, script{main: []tool{c.bash("touch one")}})
+				c.advises(w)
+				w.policy(askAll)
+				w.install("--mode", "advise")
+				w.serve(answer)
+				out := w.play()
+				ran(t, w, out, files...)
+				asked(t, w, out, 1)
+				if files == nil {
+					told(t, w, out, reason)
+				}
+			}
+			note(c, "advise", "asks where the agent does")
+		})
+	}
+}
+
+// TestOwnRulesStand checks that no allow of Nod's lifts a rule of the agent's.
+func TestOwnRulesStand(t *testing.T) {
+	need(t)
+	own := map[string]func(w *world){
+		"claude-code": func(w *world) {
+			w.write(".claude/settings.json", `{"permissions": {"deny": ["Bash(touch one)"], "ask": ["Bash(touch two)"]}}`)
+		},
+		"gemini": func(w *world) {
+			w.write("allow.toml", "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = \"touch\"\ndecision = \"deny\"\npriority = 950\n\n[[rule]]\ntoolName = \"run_shell_command\"\ndecision = \"allow\"\npriority = 900\n")
+		},
+		"opencode": func(w *world) {
+			path := ".config/opencode/opencode.json"
+			data, err := os.ReadFile(w.home + "/" + path)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			w.write(path, strings.Replace(string(data), `"permission": "allow"`, `"permission": {"*": "allow", "bash": {"*": "allow", "touch *": "deny"}}`, 1))
+		},
+	}
+	for i := range clients {
+		c := &clients[i]
+		prepare := own[c.name]
+		if prepare == nil {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c, script{main: []tool{c.bash("touch one"), c.bash("touch two")}})
+			prepare(w)
+			w.policy(`{"permission": {"*": "allow"}}`)
+			w.install()
+			w.serve(`{"decision":"approved"}`)
+			out := w.play()
+			ran(t, w, out)
+			note(c, "own rules", "stand")
+		})
+	}
+}
