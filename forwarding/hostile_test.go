@@ -242,10 +242,10 @@ func TestHostileResponses(t *testing.T) {
 				if when == "before it is asked" && h.count("r1") > 0 {
 					t.Errorf("an answered request was asked")
 				}
+				s.stop()
 				if n := s.log.count(EventApproved); n != 1 {
 					t.Errorf("%s: %d approvals logged", when, n)
 				}
-				s.stop()
 			}
 		})
 	}
@@ -254,19 +254,20 @@ func TestHostileResponses(t *testing.T) {
 // TestHostileDirectories: what must be a directory of ours is something else.
 // The server says so, goes on trying, and answers once it is mended.
 func TestHostileDirectories(t *testing.T) {
+	elsewhere := t.TempDir()
 	for name, c := range map[string]struct {
 		which   string
 		put     func(path string) error
 		problem string
 		unmend  bool // the ask may already be shown
 	}{
-		"responses is a link":     {"responses", func(p string) error { return os.Symlink(os.TempDir(), p) }, "is a symbolic link", false},
+		"responses is a link":     {"responses", func(p string) error { return os.Symlink(elsewhere, p) }, "is a symbolic link", false},
 		"responses is a file":     {"responses", func(p string) error { return os.WriteFile(p, nil, 0o600) }, "is not a directory", false},
 		"responses is foreign":    {"responses", func(p string) error { return foreignDir(p) }, "belongs to another user", false},
-		"requests is a link":      {"requests", func(p string) error { return os.Symlink(os.TempDir(), p) }, "is a symbolic link", false},
+		"requests is a link":      {"requests", func(p string) error { return os.Symlink(elsewhere, p) }, "is a symbolic link", false},
 		"requests is a file":      {"requests", func(p string) error { return os.WriteFile(p, nil, 0o600) }, "is not a directory", false},
-		"the session is a link":   {"", func(p string) error { return os.Symlink(os.TempDir(), p) }, "is a symbolic link", false},
-		"sessions is a link":      {"..", func(p string) error { return os.Symlink(os.TempDir(), p) }, "is a symbolic link", false},
+		"the session is a link":   {"", func(p string) error { return os.Symlink(elsewhere, p) }, "is a symbolic link", false},
+		"sessions is a link":      {"..", func(p string) error { return os.Symlink(elsewhere, p) }, "is a symbolic link", false},
 		"the root is a file":      {"../..", func(p string) error { return os.WriteFile(p, nil, 0o600) }, "cannot be opened or made", false},
 		"responses is read-only":  {"responses", func(p string) error { return readOnly(p) }, "cannot be written", true},
 		"requests cannot be read": {"requests", func(p string) error { return os.Mkdir(p, 0) }, "cannot be opened", false},
@@ -294,7 +295,9 @@ func TestHostileDirectories(t *testing.T) {
 			if !c.unmend && h.count("r1") > 0 {
 				t.Error("asked what could not be answered")
 			}
-			_ = os.Chmod(path, 0o700)
+			if fi, err := os.Lstat(path); err == nil && fi.IsDir() {
+				must(t, os.Chmod(path, 0o700))
+			}
 			must(t, os.RemoveAll(path))
 			if c.which != "responses" {
 				s.ready()
@@ -307,6 +310,9 @@ func TestHostileDirectories(t *testing.T) {
 			eventually(t, "the problem is over", func() bool { return s.problems.text() == "" })
 			if n := h.count("r1"); n != 1 {
 				t.Errorf("asked %d times", n)
+			}
+			if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
+				t.Errorf("written through the link: %v, %v", left, err)
 			}
 		})
 	}

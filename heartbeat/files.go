@@ -2,6 +2,7 @@ package heartbeat
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,8 +20,14 @@ type Files interface {
 	// no link and never waits for a writer.
 	Read(path string) ([]byte, error)
 	// Replace makes data the content of path in one step: other processes see
-	// the old content or the new, never a part.
-	Replace(path string, data []byte) error
+	// the old content or the new, never a part. The stamp is the new file's.
+	Replace(path string, data []byte) (Stamp, error)
+	// Refresh writes data over the file if it still is what was says, of the
+	// same size, and can be written in one step. Otherwise it returns an error
+	// and has written nothing; Replace is the way then.
+	Refresh(path string, was Stamp, data []byte) (Stamp, error)
+	// Stamp looks at the file without reading it.
+	Stamp(path string) (Stamp, error)
 	// Overwrite writes data over the present file without asking for space.
 	Overwrite(path string, data []byte) error
 	Remove(path string) error
@@ -62,25 +69,37 @@ func (Disk) Read(path string) ([]byte, error) {
 	return data, err
 }
 
+// Stamp tells one version of a file from another. The zero value tells
+// nothing and equals no file's.
+type Stamp struct {
+	dev, inode uint64
+	mtime      int64 // ns
+	size       int64 // bytes
+	local      bool  // known to be on a file system where Refresh works
+}
+
+// same reports whether both are of one version.
+func (s Stamp) same(o Stamp) bool {
+	s.local, o.local = false, false
+	return s == o && s != Stamp{}
+}
+
+// errNotInPlace means that a record must be replaced.
+var errNotInPlace = errors.New("the record cannot be refreshed in place")
+
 // Replace implements Files.
-func (Disk) Replace(path string, data []byte) error {
+func (Disk) Replace(path string, data []byte) (Stamp, error) {
 	temp := filepath.Join(filepath.Dir(path), tempPrefix+rand.Text()+tempSuffix)
-	f, err := os.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	// No fsync: after a power cut there is no serving process either.
-	_, err = f.Write(data)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
+	stamp, err := create(temp, data)
 	if err == nil {
-		err = os.Rename(temp, path)
+		// No fsync: after a power cut there is no serving process either.
+		err = rename(temp, path)
 	}
 	if err != nil {
 		_ = os.Remove(temp)
+		return Stamp{}, err
 	}
-	return err
+	return stamp, nil
 }
 
 // Overwrite implements Files.

@@ -473,9 +473,9 @@ type fullDisk struct {
 	full *atomic.Bool
 }
 
-func (d fullDisk) Replace(path string, data []byte) error {
+func (d fullDisk) Replace(path string, data []byte) (Stamp, error) {
 	if d.full.Load() {
-		return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
+		return Stamp{}, &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
 	}
 	return d.Disk.Replace(path, data)
 }

@@ -26,7 +26,7 @@ type Writer struct {
 	mu    sync.Mutex
 	live  map[*Announcement]struct{}
 	swept map[string]bool
-	quit  chan struct{} // of the running loop; nil if none runs
+	pulse *pulse // of the running loop; nil if none runs
 	done  chan struct{}
 }
 
@@ -50,6 +50,7 @@ type Announcement struct {
 
 	mu    sync.Mutex // held while the record is written or removed
 	ended bool
+	stamp Stamp // of the record we wrote last
 	err   error // of the last refresh
 	rival int   // pid last warned about
 }
@@ -84,11 +85,14 @@ func (w *Writer) Announce(dir, sessionID string, yield func(by Record)) (*Announ
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.live[a] = struct{}{}
-	if w.quit == nil {
-		w.quit, w.done = make(chan struct{}), make(chan struct{})
-		go w.loop(w.quit, w.done)
+	if w.pulse == nil {
+		if w.pulse, err = newPulse(Interval); err != nil {
+			return nil, errors.Join(fmt.Errorf("announcing session %q: %w", id, err), w.files.Remove(a.path()))
+		}
+		w.done = make(chan struct{})
+		go w.loop(w.pulse, w.done)
 	}
+	w.live[a] = struct{}{}
 	return a, nil
 }
 
@@ -124,9 +128,9 @@ func (w *Writer) forget(a *Announcement) {
 	w.mu.Lock()
 	delete(w.live, a)
 	var done chan struct{}
-	if len(w.live) == 0 && w.quit != nil {
-		close(w.quit)
-		done, w.quit, w.done = w.done, nil, nil
+	if len(w.live) == 0 && w.pulse != nil {
+		w.pulse.stop()
+		done, w.pulse, w.done = w.done, nil, nil
 	}
 	w.mu.Unlock()
 	if done != nil {
@@ -134,16 +138,9 @@ func (w *Writer) forget(a *Announcement) {
 	}
 }
 
-func (w *Writer) loop(quit, done chan struct{}) {
+func (w *Writer) loop(p *pulse, done chan struct{}) {
 	defer close(done)
-	t := time.NewTicker(Interval)
-	defer t.Stop()
-	for {
-		select {
-		case <-quit:
-			return
-		case <-t.C:
-		}
+	for p.wait() {
 		w.mu.Lock()
 		all := make([]*Announcement, 0, len(w.live))
 		for a := range w.live {
@@ -163,8 +160,14 @@ func (a *Announcement) beat() {
 		a.mu.Unlock()
 		return
 	}
-	if rec, err := a.read(); err == nil && !a.ours(rec) && rec.SessionID == a.sessionID &&
-		(Reader{Clock: a.w.clock}).state(rec) == Alive {
+	if data, err := a.record(); err == nil {
+		if stamp, err := a.w.files.Refresh(a.path(), a.stamp, data); err == nil {
+			a.stamp, a.err = stamp, nil
+			a.mu.Unlock()
+			return
+		}
+	}
+	if rec, rival := a.look(); rival {
 		if a.yield != nil {
 			a.ended = true
 			a.mu.Unlock()
@@ -189,6 +192,16 @@ func (a *Announcement) beat() {
 	a.mu.Unlock()
 }
 
+// look reports whether the record is another living process's by now.
+func (a *Announcement) look() (rec Record, rival bool) {
+	stamp, err := a.w.files.Stamp(a.path())
+	if err != nil || stamp.same(a.stamp) {
+		return Record{}, false
+	}
+	rec, err = a.read()
+	return rec, err == nil && !a.ours(rec) && rec.SessionID == a.sessionID && (Reader{Clock: a.w.clock}).state(rec) == Alive
+}
+
 func (a *Announcement) path() string { return filepath.Join(a.dir, Encode(a.sessionID)+".json") }
 
 func (a *Announcement) read() (Record, error) {
@@ -203,17 +216,22 @@ func (a *Announcement) ours(rec Record) bool {
 	return rec.PID == a.w.pid && (rec.ProcessStart == "" || rec.ProcessStart == a.w.start)
 }
 
-func (a *Announcement) write() error {
-	data, err := Record{SessionID: a.sessionID, PID: a.w.pid, UpdatedAt: a.w.clock.Now(),
+// record is the announcement as of now.
+func (a *Announcement) record() ([]byte, error) {
+	return Record{SessionID: a.sessionID, PID: a.w.pid, UpdatedAt: a.w.clock.Now(),
 		ProcessStart: a.w.start, BootID: a.w.boot, Boot: a.w.clock.boot()}.Marshal()
+}
+
+func (a *Announcement) write() error {
+	data, err := a.record()
 	if err != nil {
 		return err
 	}
-	err = a.w.files.Replace(a.path(), data)
+	a.stamp, err = a.w.files.Replace(a.path(), data)
 	if missing(err) {
 		// The directory went: somebody cleaned up below us.
 		if err = a.w.files.MkdirAll(a.dir); err == nil {
-			err = a.w.files.Replace(a.path(), data)
+			a.stamp, err = a.w.files.Replace(a.path(), data)
 		}
 	}
 	if full(err) {
