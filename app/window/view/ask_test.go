@@ -416,6 +416,13 @@ func TestClosingAnswersNothing(t *testing.T) {
 	}
 }
 
+func TestWithdrawn(t *testing.T) {
+	s := newStage(t)
+	s.open(s.ask(1))
+	s.Receive(pipe.Down{Type: "state", Ended: []pipe.Ended{{Key: "1", Title: "t", How: "withdrawn: The agent took it back.", At: s.clock.now}}})
+	s.sees(s.askWindow, "Withdrawn: The agent took it back.")
+}
+
 func TestAnsweredElsewhere(t *testing.T) {
 	s := newStage(t)
 	s.open(s.ask(1), s.ask(2))

@@ -11,6 +11,7 @@ package view
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"fyne.io/fyne/v2"
@@ -258,9 +259,14 @@ func (s *Screen) follow() {
 // vanish says how an ask ended without this window, for a while.
 func (s *Screen) vanish(key string) {
 	title, how := s.ended(key)
-	how = "Answered elsewhere: " + visible.Line(how, 300)
-	if title == "" {
+	why, withdrawn := strings.CutPrefix(how, "withdrawn: ")
+	switch {
+	case title == "":
 		how = "This ask no longer waits. Nothing was answered here."
+	case withdrawn:
+		how = "Withdrawn: " + visible.Line(why, 300)
+	default:
+		how = "Answered elsewhere: " + visible.Line(how, 300)
 	}
 	s.finish(key, title, how)
 }
