@@ -156,7 +156,7 @@ func (r *reading) computed(w *syntax.Word) string {
 	if l.glob() != "" {
 		return "its name has a wildcard"
 	}
-	if open, _, _ := l.firstBrace(); open >= 0 {
+	if words, ok := l.braces(); !ok || len(words) > 1 {
 		return "its name has a brace expansion"
 	}
 	return ""
@@ -438,8 +438,11 @@ func (r *reading) payload(text string, st *state, in where, at, offset int, own 
 	}
 	r.limits.depth++
 	defer func() { r.limits.depth-- }()
-	if r.limits.depth > maxDepth || len(text) > 1<<16 && in.layers > 8 {
-		r.broken("it is nested too deeply")
+	r.limits.payload += len(text)
+	r.limits.nested++
+	defer func() { r.limits.nested-- }()
+	if r.limits.depth > maxDepth || r.limits.nested > maxNested || r.limits.payload > maxPayload {
+		r.broken("it has too many programs in each other")
 		return
 	}
 	stmts, src, broken := r.rd.parse(text)

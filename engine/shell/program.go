@@ -131,7 +131,7 @@ const (
 	maxText     = 1 << 20 // bytes
 	maxLines    = 1 << 17
 	maxUnits    = 20_000
-	maxOperands = 50_000
+	maxOperands = 20_000
 	maxDepth    = 400     // nested statements and payloads
 	maxLayers   = 64      // wrappers around one command
 	maxSpelled  = 8 << 20 // bytes of texts to be matched

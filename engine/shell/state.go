@@ -162,7 +162,16 @@ func (st *state) cd(target string, real bool, start string) {
 	st.real = real
 }
 
+// maxPath is the longest directory that is followed, in bytes.
+const maxPath = 1024
+
 func (st *state) move(dirs []string, lost bool) {
+	for _, d := range dirs {
+		if len(d) > maxPath {
+			dirs, lost = []string{}, true
+			break
+		}
+	}
 	if st.lost {
 		st.old = nil
 	} else {
@@ -258,6 +267,9 @@ func (r *reading) operate(e *syntax.Expansion, values []string, whole bool, st *
 // trimmed is `${v%pat}` and its like, for a pattern of literal text and stars.
 // Other wildcards are taken as literal text.
 func trimmed(v, pat string, op syntax.ParExpOperator) string {
+	if len(v) > maxPath || len(pat) > maxPath {
+		return v
+	}
 	suffix := op == syntax.RemSmallSuffix || op == syntax.RemLargeSuffix
 	longest := op == syntax.RemLargeSuffix || op == syntax.RemLargePrefix
 	best := -1

@@ -37,6 +37,8 @@ type limits struct {
 	depth        int
 	spelled      int // bytes of texts to be matched
 	bindings     int
+	payload      int // bytes of texts that are run as programs
+	nested       int // of them, in each other
 	calls        int // functions called
 	redirectOnly bool
 }
@@ -44,6 +46,9 @@ type limits struct {
 const (
 	maxSteps    = 200_000
 	maxBindings = 2_000
+	maxPayload  = 4 << 20
+	maxNested   = 40
+	maxValue    = 4096 // bytes of a variable that are kept
 	maxCalls    = 500
 	maxCallDeep = 8
 )
@@ -392,6 +397,12 @@ func (r *reading) assign(a *syntax.Assign, st *state, w where, keep bool) {
 	}
 	if len(values) > maxValues {
 		values, whole = values[:maxValues], false
+	}
+	for _, v := range values {
+		if len(v) > maxValue {
+			values, whole = nil, false
+			break
+		}
 	}
 	r.bind(st, a.Name.Value, values, whole)
 }

@@ -202,11 +202,46 @@ func (r *reading) values(w *syntax.Word, st *state) []letters {
 	if s, ok := plain(w); ok {
 		return []letters{{s, r.bareMarks(len(s))}}
 	}
-	list := []letters{{}}
+	c := choices{list: []*spelled{{}}}
 	for _, p := range w.Parts {
-		list = r.append(list, p, st, false)
+		r.append(&c, p, st, false)
 	}
-	return list
+	out := make([]letters, len(c.list))
+	for i, s := range c.list {
+		out[i] = s.done()
+	}
+	return out
+}
+
+// choices are the values of a word so far.
+type choices struct{ list []*spelled }
+
+func (c *choices) add(text string, m mark) {
+	for _, s := range c.list {
+		s.add(text, m)
+	}
+}
+
+// split puts each of texts behind each value, as far as there is room.
+func (c *choices) split(texts []string, marks []mark) {
+	if len(texts) == 1 {
+		c.add(texts[0], marks[0])
+		return
+	}
+	out := make([]*spelled, 0, len(c.list)*len(texts))
+	for _, s := range c.list {
+		have := s.done()
+		for i, t := range texts {
+			if len(out) == maxValues {
+				break
+			}
+			n := &spelled{marks: slices.Clone(have.marks)}
+			n.text.WriteString(have.text)
+			n.add(t, marks[i])
+			out = append(out, n)
+		}
+	}
+	c.list = out
 }
 
 // bareMarks is n marks, all bare. They are shared and must not be changed.
@@ -220,45 +255,42 @@ func (r *reading) bareMarks(n int) []mark {
 // maxValues bounds the values of one word.
 const maxValues = 16
 
-// append puts the values of p behind each of list.
-func (r *reading) append(list []letters, p syntax.WordPart, st *state, inQuotes bool) []letters {
+// append puts the values of p behind those of c.
+func (r *reading) append(c *choices, p syntax.WordPart, st *state, inQuotes bool) {
 	switch p := p.(type) {
 	case *syntax.Lit:
-		var s spelled
 		unescape(p.Value, inQuotes, func(t string, q bool) {
 			if q {
-				s.add(t, quoted)
+				c.add(t, quoted)
 			} else {
-				s.add(t, bare)
+				c.add(t, bare)
 			}
 		})
-		return each(list, []letters{s.done()})
 	case *syntax.SglQuoted:
-		return each(list, []letters{marked(single(p), quoted)})
+		c.add(single(p), quoted)
 	case *syntax.DblQuoted:
 		for _, q := range p.Parts {
-			list = r.append(list, q, st, true)
+			r.append(c, q, st, true)
 		}
-		return list
 	case *syntax.ParamExp:
 		m := filled
 		if inQuotes {
 			m = quoted
 		}
-		known, whole := r.variable(p, st)
-		var vals []letters
-		for _, v := range known {
-			vals = append(vals, marked(v, m))
+		texts, whole := r.variable(p, st)
+		marks := make([]mark, len(texts), len(texts)+1)
+		for i := range marks {
+			marks[i] = m
 		}
-		if !whole || len(vals) == 0 {
-			vals = append(vals, marked(r.slice(p), unknown))
+		if !whole || len(texts) == 0 {
+			texts, marks = append(texts, r.slice(p)), append(marks, unknown)
 		}
-		return each(list, vals)
+		c.split(texts, marks)
 	case *syntax.CmdSubst, *syntax.ProcSubst:
 		// What is inside is read as commands; here only its place counts.
-		return each(list, []letters{marked("$(...)", unknown)})
+		c.add("$(...)", unknown)
 	default:
-		return each(list, []letters{marked(r.slice(p), unknown)})
+		c.add(r.slice(p), unknown)
 	}
 }
 
@@ -268,22 +300,6 @@ func marked(s string, m mark) letters {
 		l.marks[i] = m
 	}
 	return l
-}
-
-func each(list, tails []letters) []letters {
-	if len(tails) == 1 && len(list) == 1 && list[0].text == "" {
-		return tails
-	}
-	out := make([]letters, 0, len(list)*len(tails))
-	for _, l := range list {
-		for _, t := range tails {
-			if len(out) == maxValues {
-				return out
-			}
-			out = append(out, join(l, t))
-		}
-	}
-	return out
 }
 
 // has reports whether l has a bare byte out of set.
@@ -298,17 +314,24 @@ func (l letters) has(set string) bool {
 
 // bracketed reports whether l has an active bracket expression.
 func (l letters) bracketed() bool {
-	for i := 0; i < len(l.text); i++ {
-		if l.text[i] != '[' || l.marks[i] != bare && l.marks[i] != filled {
-			continue
-		}
-		for j := i + 2; j < len(l.text); j++ {
-			if l.text[j] == ']' && (l.marks[j] == bare || l.marks[j] == filled) {
-				return true
-			}
+	last := strings.LastIndexByte(l.text, ']')
+	for i := 0; i+2 <= last; i++ {
+		if l.text[i] == '[' && (l.marks[i] == bare || l.marks[i] == filled) {
+			return true // a quoted end is no end, but to take it for one is harmless
 		}
 	}
 	return false
+}
+
+// count is how many bare bytes c there are.
+func (l letters) count(c byte) int {
+	n := 0
+	for i := strings.IndexByte(l.text, c); i >= 0 && i < len(l.text); i++ {
+		if l.text[i] == c && l.marks[i] == bare {
+			n++
+		}
+	}
+	return n
 }
 
 // glob is l as a pattern whose quoted special characters are escaped; empty if
@@ -332,8 +355,11 @@ func (l letters) glob() string {
 // are too many to look at. `{a,b}`, `{1..9}` and `{a..e..2}` expand; anything
 // else in braces stays as it is.
 func (l letters) braces() (list []letters, ok bool) {
-	if !strings.Contains(l.text, "{") || !l.has("{") {
+	switch n := l.count('{'); {
+	case n == 0:
 		return []letters{l}, true
+	case n > maxResults:
+		return []letters{l}, false
 	}
 	ok = true
 	var expand func(l letters, depth int)
