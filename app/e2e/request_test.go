@@ -118,3 +118,11 @@ func (m *machine) collect(id string) response {
 	}
 	return r
 }
+
+// remove takes a file out of the inbox.
+func (m *machine) remove(kind, name string) {
+	m.t.Helper()
+	if err := os.Remove(filepath.Join(m.spool(kind), name)); err != nil {
+		m.t.Fatal(err)
+	}
+}

@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,8 @@ func (m *machine) windows() map[string]string {
 	return all
 }
 
-// window waits for a window whose title has some text, and returns its id.
+// window waits for a window whose title has some text to be drawn, and returns
+// its id.
 func (m *machine) window(title string) string {
 	m.t.Helper()
 	var found string
@@ -63,7 +65,11 @@ func (m *machine) window(title string) string {
 				found = id
 			}
 		}
-		return found != ""
+		if found == "" {
+			return false
+		}
+		pix, _, _ := m.pixels(found)
+		return slices.ContainsFunc(pix, func(b byte) bool { return b > 200 }) // text
 	})
 	return found
 }
@@ -78,6 +84,7 @@ func (m *machine) noWindow() {
 func (m *machine) focus(window string) {
 	m.t.Helper()
 	m.do("windowactivate", "--sync", window)
+	time.Sleep(alive) // what is drawn may be older than what is there
 	m.awaitAlive(window, onceButton)
 }
 
