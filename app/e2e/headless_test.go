@@ -98,11 +98,11 @@ type tmux struct {
 }
 
 // terminal serves in a terminal.
-func (m *machine) terminal(args ...string) *tmux {
+func (m *machine) terminal() *tmux {
 	m.t.Helper()
 	x := &tmux{m: m, socket: m.path("run/tmux")}
 	x.do("-f", "/dev/null", "new-session", "-d", "-s", "nod", "-x", "100", "-y", "30", "-c", m.path("proj"),
-		strings.Join(append([]string{program(m.t), "serve", "--frontend", "terminal"}, args...), " ")+"; echo ended with $?; cat")
+		"trap : INT; "+program(m.t)+" serve --frontend terminal; echo ended with $?; cat")
 	m.t.Cleanup(func() {
 		if m.t.Failed() {
 			m.t.Logf("the terminal shows:\n%s", x.screen())
