@@ -137,7 +137,7 @@ func (p *Place) Resolve(text string) Path { return p.ResolveIn(text, p.cwd) }
 // before it leads.
 func (p *Place) ResolveIn(text, base string) Path {
 	f := Path{Typed: text}
-	t := p.slashes(text)
+	t := p.driven(p.slashes(text), base)
 	raw := t
 	if !p.absolute(t) {
 		raw = strings.TrimSuffix(base, "/") + "/" + t
@@ -266,6 +266,18 @@ func (p *Place) slashes(s string) string {
 
 func (p *Place) absolute(s string) bool {
 	return strings.HasPrefix(s, "/") || p.flavour == pattern.Windows && len(s) >= 3 && s[1] == ':' && s[2] == '/'
+}
+
+// driven makes a path that is relative to a drive, `D:x`, relative to base or
+// to the top of another drive.
+func (p *Place) driven(s, base string) string {
+	if p.flavour != pattern.Windows || len(s) < 2 || s[1] != ':' || !letter(s[0]) || len(s) > 2 && s[2] == '/' {
+		return s
+	}
+	if len(base) > 1 && base[1] == ':' && base[0]|0x20 == s[0]|0x20 {
+		return s[2:]
+	}
+	return s[:2] + "/" + s[2:]
 }
 
 // mount makes `/c/x` the drive path `C:/x`, as the shells on Windows have it.

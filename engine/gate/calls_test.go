@@ -9,6 +9,8 @@ import (
 
 	"github.com/nod-agents/nod/engine"
 	"github.com/nod-agents/nod/engine/gate"
+	"github.com/nod-agents/nod/engine/pattern"
+	"github.com/nod-agents/nod/engine/policy"
 )
 
 // TestSuggestions is what "for this session" would grant.
@@ -264,6 +266,34 @@ func TestYolo(t *testing.T) {
 		o := w.bash(command)
 		if o.Action.String() != want || want == "allow" && o.Decisive.Origin != engine.OriginYolo || len(o.Asks()) > 0 {
 			t.Errorf("%s: want %s, got %s", command, want, show(o))
+		}
+	}
+}
+
+// TestWindows judges paths in Windows notation; nothing is looked up.
+func TestWindows(t *testing.T) {
+	g := &gate.Gate{Home: `C:\Users\u`, Cwd: `C:\Proj\App`, Flavour: pattern.Windows}
+	layer, _, _, err := policy.Parse("p", []byte(`{"permission":{"read":"allow","bash":"allow","path":{"*":"allow","dir/file":"deny","secret\\*":"deny","~/k/*":"deny"}}}`), policy.Nod, g.Home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Rules = engine.Compile([]engine.Layer{layer}, engine.Options{Home: g.Home, Cwd: g.Cwd, Flavour: g.Flavour, Now: time.Unix(1e9, 0)})
+	for p, want := range map[string]string{
+		`c:\proj\app\X`: "allow", `C:/Proj/App/x`: "allow", `sub\x`: "allow", `C:\Proj\App`: "allow", `..\App\x`: "allow", `C:\Proj\App\a\..\b`: "allow", `C:x`: "allow",
+		`C:\Proj\App2\x`: "ask", `C:\Proj`: "ask", `D:\x`: "ask", `D:x`: "ask", `..\x`: "ask", `C:\Proj\App\..\x`: "ask", `\\srv\share\x`: "ask", `\Windows`: "ask", `~\x`: "ask", `/etc`: "ask",
+		`dir\file`: "deny", `DIR/FILE`: "deny", `secret/x`: "deny", `Secret\X\y`: "deny", `C:\Proj\App\dir\file`: "deny", `~\k\x`: "deny", `c:\users\U\k\x`: "deny",
+	} {
+		if o := g.Decide(gate.Call{Tool: "read", Input: map[string]any{"path": p}}); o.Action.String() != want {
+			t.Errorf("read %s: want %s, got %s", p, want, show(o))
+		}
+	}
+	for c, want := range map[string]string{
+		"cat /c/Proj/App/x": "allow", "cat c:/proj/app/x": "allow", "cat 'C:\\Proj\\App\\x'": "allow", "ls > /dev/null": "allow", "cat sub/x": "allow", "cat 'sub\\x'": "allow", "cd sub && cat ../x": "allow", "cd /c/Proj/App && cat x": "allow",
+		"cat /d/x": "ask", "cat /c/Proj/x": "ask", "cat C:/Windows/win.ini": "ask", "cat 'D:\\x'": "ask", "cat '..\\x'": "ask", "cat ../x": "ask", "cat /tmp/x": "ask", "ls > 'C:\\x'": "ask", "cd .. && ls": "ask", "cat ~/x": "ask", "cd sub && cat '..\\..\\x'": "ask",
+		"cat 'dir\\file'": "deny", "cat dir/file": "deny", "cat DIR/File": "deny", "cat ./dir/file": "deny", "ls > 'secret\\x'": "deny", "cd dir && cat ./file": "deny", "cat /c/proj/app/dir/file": "deny",
+	} {
+		if o := g.Decide(gate.Call{Tool: "bash", Input: map[string]any{"command": c}}); o.Action.String() != want {
+			t.Errorf("%s: want %s, got %s", c, want, show(o))
 		}
 	}
 }

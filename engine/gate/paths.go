@@ -30,7 +30,7 @@ func (r *run) tool(tool string) {
 	if tool == "read" {
 		r.skillRead(typed, &f)
 	}
-	r.pathGates(typed, &f, dir, readOnly(tool) && r.infrastructure(&f))
+	r.pathGates(typed, &f, dir, f.External && readOnly(tool) && r.infrastructure(&f))
 
 	c := Check{Gate: tool, Surface: tool, Value: typed, Unit: -1}
 	m := r.resolvePath(tool, &f, !engine.IsPathSurface(tool))

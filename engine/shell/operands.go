@@ -431,7 +431,7 @@ func (r *reading) value(l letters, typed string, w *syntax.Word, st *state, unit
 	if opaque && k.redirect && k.dir != Read {
 		o.Unplaced = true
 	}
-	if !k.redirect && !k.certain && o.Glob == "" && o.Shape != 0 && regex(text) {
+	if !k.redirect && !k.certain && o.Glob == "" && o.Shape != 0 && regex(r.slashes(text)) {
 		o.Shape = 0
 	}
 	if opaque && climbs(text) {

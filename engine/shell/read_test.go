@@ -67,7 +67,7 @@ func TestBounds(t *testing.T) {
 		"f() ", "f() { ", "function f { ", "time ", "coproc ", "a|", "a&&", "a||", "a;", "a&", "a\n", "a=(", "a[", "$[", "$((a?b:", "$((a=", "$((a**", "$((!", "$((~", "$((-", "((a,", "{a,", "{a,{b,", "a{b,c}", "{1..9}", "\\", "'", "\"", "$'", "<<E\n", "<<<", ">a ", "sudo ", "env ", "command ", "eval ", "bash -c ", "a=b ", "a=b;", "a=$a$a;", "cd ..;", "cd a;", "cat *;", "x() { x; x; };", "\x00", "\xff", "#", "~", "*", "[a", "$a", "@(", "a@(b|",
 	}
 	for _, o := range openers {
-		for _, n := range []int{100, 10_000} {
+		for _, n := range []int{100, 3_000} {
 			for _, text := range []string{strings.Repeat(o, n), strings.Repeat(o, n) + " rm x", "ls " + strings.Repeat(o, n)} {
 				check(t, text, rd.Read(text, testEnv))
 			}
@@ -79,7 +79,7 @@ func TestBounds(t *testing.T) {
 	}
 	grow := "a=xx;" + strings.Repeat("a=$a$a;", 200) + "cat $a"
 	check(t, grow, rd.Read(grow, testEnv))
-	for _, n := range []int{50, 300, 10_000} {
+	for _, n := range []int{50, 300, 5_000} {
 		for _, pair := range [][2]string{{"$(", ")"}, {"(", ")"}, {"{ ", "; }"}, {"if ", "; then a; fi"}, {"\"$(", ")\""}, {"${a:-", "}"}, {"$((1+", "))"}, {"[[ ( ", " ) ]]"}, {"echo <(", ")"}} {
 			text := strings.Repeat(pair[0], n) + "a" + strings.Repeat(pair[1], n)
 			check(t, text, rd.Read(text, testEnv))
