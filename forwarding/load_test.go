@@ -86,7 +86,10 @@ func TestTenThousandAsks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 10,000 files")
 	}
-	const n = 10_000
+	n := 10_000
+	if raced {
+		n = 1000
+	}
 	dir := t.TempDir()
 	var waiting atomic.Int64
 	decide := deciderFunc(func(ctx context.Context, in *Inbound) engine.Decision {
@@ -102,14 +105,14 @@ func TestTenThousandAsks(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	s := serve(t, dir, "desk", decide).ready()
-	eventually(t, "all wait", func() bool { return waiting.Load() == n })
+	eventually(t, "all wait", func() bool { return waiting.Load() == int64(n) })
 	for range 3 { // stacks shrink by half at each
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&after)
 	held := int64(after.HeapAlloc+after.StackInuse) - int64(before.HeapAlloc+before.StackInuse)
 	t.Logf("%d asks hold %.1f MB (%.1f heap)", n, float64(held)/1e6, float64(after.HeapAlloc-before.HeapAlloc)/1e6)
-	if held > 150e6 {
+	if !raced && held > 150e6 {
 		t.Errorf("%d asks hold %d bytes", n, held)
 	}
 	s.stop()

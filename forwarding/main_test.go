@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds waits in tests that should end at once.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()

@@ -461,15 +461,17 @@ func (s *Server) expire() {
 // reap removes the leavings of the dead: temporary files, responses that
 // nobody has collected, and refused requests whose child is long gone.
 func (s *Server) reap(now time.Time) {
-	keep := s.cfg.Timeout + time.Minute
-	_ = s.spool.reap(requestsDir, now, keep, func(name string) bool {
+	_ = s.spool.reap(requestsDir, now, s.keep(), func(name string) bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		e := s.entries[name]
 		return e == nil || e.settled
 	})
-	_ = s.spool.reap(responsesDir, now, keep, func(string) bool { return true })
+	_ = s.spool.reap(responsesDir, now, s.keep(), func(string) bool { return true })
 }
+
+// keep is how old a file must be for its child to be gone for certain.
+func (s *Server) keep() time.Duration { return s.cfg.Timeout + time.Minute }
 
 // lookAgain asks for a full look at the inbox.
 func (s *Server) lookAgain() {
@@ -679,6 +681,10 @@ func (s *Server) bind(e *entry, in *Inbound, id identity) bool {
 // that is written over and over is reported once for each reason.
 func (s *Server) refuse(e *entry, id identity, no refusal) {
 	path := filepath.Join(s.spool.path(requestsDir), e.name)
+	if in := e.seen; in.Mode.IsRegular() && in.Mine && s.cfg.Clock.Now().Sub(in.MTime) > s.keep() {
+		no.remove = true // whoever wrote it has long given up
+		id = identity{dev: in.Dev, inode: in.Inode, size: in.Size, mtime: in.MTime}
+	}
 	s.mu.Lock()
 	news := s.reported[e.name] != no.reason
 	s.reported[e.name] = no.reason
