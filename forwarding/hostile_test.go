@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -383,16 +384,22 @@ func TestSlowWriters(t *testing.T) {
 func TestLargeAsksDoNotHoldUpSmallOnes(t *testing.T) {
 	dir := t.TempDir()
 	h := newHuman()
-	d := deciderFunc(func(ctx context.Context, in *Inbound) engine.Decision {
+	var waiting, most atomic.Int64
+	srv := NewServer(ServerConfig{AgentDir: dir, SessionID: "desk", Decider: deciderFunc(func(ctx context.Context, in *Inbound) engine.Decision {
 		if strings.HasPrefix(in.Request.ID, "small") {
 			return approved
 		}
+		most.Store(max(most.Load(), waiting.Add(1)))
+		defer waiting.Add(-1)
 		return h.Decide(ctx, in)
-	})
-	serve(t, dir, "desk", d).ready()
-	const n = 42
+	})})
+	srv.large = newBudget(1 << 20)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- srv.Run(ctx) }()
+	const n = 20
 	for i := range n {
-		drop(t, dir, bash(fmt.Sprintf("large-%d", i), "desk", strings.Repeat("x", 200_000)))
+		drop(t, dir, bash(fmt.Sprintf("large-%d", i), "desk", strings.Repeat("x", 50_000))) // four times over
 	}
 	for i := range 50 {
 		drop(t, dir, bash(fmt.Sprintf("small-%d", i), "desk", "ls"))
@@ -400,7 +407,7 @@ func TestLargeAsksDoNotHoldUpSmallOnes(t *testing.T) {
 	for i := range 50 {
 		answerOf(t, dir, "desk", fmt.Sprintf("small-%d", i))
 	}
-	for i := range n { // each makes room for another
+	for range n { // each makes room for another
 		eventually(t, "some large ask", func() bool {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -411,9 +418,13 @@ func TestLargeAsksDoNotHoldUpSmallOnes(t *testing.T) {
 			}
 			return false
 		})
-		_ = i
 	}
 	for i := range n {
 		answerOf(t, dir, "desk", fmt.Sprintf("large-%d", i))
+	}
+	cancel()
+	must(t, <-done)
+	if got := most.Load(); got > 5 {
+		t.Errorf("%d large asks were held at once", got)
 	}
 }
