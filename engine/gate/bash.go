@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nod-agents/nod/engine"
@@ -23,6 +24,7 @@ func (r *run) bash(tool, command, workdir string) {
 	p := r.reader.Read(command, shell.Env{Home: r.Home, Cwd: base, Windows: r.Flavour == pattern.Windows})
 	r.out.Program, r.out.Command, r.out.Workdir = p, command, workdir
 
+	r.out.Checks = make([]Check, 0, len(p.Units)+3)
 	tokens := r.tokens(p, base)
 	boundary := tokens
 	if dir != nil {
@@ -31,7 +33,7 @@ func (r *run) bash(tool, command, workdir string) {
 	whole := strings.TrimSpace(command)
 	r.boundaryGate(boundary, whole)
 	r.pathGate(tokens, whole)
-	r.out.Checks = append(r.out.Checks, judgeProgram(r.Rules, r.Grants, p, tool)...)
+	r.out.Checks = judgeProgram(r.out.Checks, r.Rules, r.Grants, p, tool)
 }
 
 // tokens are the words of a program that are paths.
@@ -39,43 +41,56 @@ func (r *run) tokens(p *shell.Program, base string) []token {
 	if len(p.Operands) == 0 {
 		return nil
 	}
-	list := make([]token, 0, len(p.Operands))
-	seen := map[string]bool{}
+	list := make([]token, 0, len(p.Operands)+2)
+	one := [1]string{base}
 	for i := range p.Operands {
 		o := &p.Operands[i]
 		bases := o.Bases
 		if bases == nil {
-			bases = []string{base}
+			bases = one[:]
 		}
 		for _, b := range bases {
-			if b == r.place.Cwd()+"/" {
-				b = r.place.Cwd()
-			}
 			list = r.tokensIn(list, o, b)
 		}
 		if o.Lost {
 			list = append(list, r.lost(o))
 		}
 	}
-	if len(list) < 2 {
-		return list
-	}
-	// The same path in the same direction counts once.
+	return once(list)
+}
+
+// once keeps one of each path in each direction.
+func once(list []token) []token {
 	kept := list[:0]
-	for _, t := range list {
-		key := t.typed + "\x00" + t.facts.Absolute + "\x00" + string(rune('0'+t.dir))
-		if t.facts.External {
-			key += "x"
-		}
-		if len(t.facts.Strict) > 0 {
-			key += "s"
-		}
-		if !seen[key] {
+	var seen map[sameness]bool // of long lists
+	if len(list) > 32 {
+		seen = make(map[sameness]bool, len(list))
+	}
+	for i := range list {
+		t := list[i]
+		key := t.key()
+		if seen != nil {
+			if seen[key] {
+				continue
+			}
 			seen[key] = true
-			kept = append(kept, t)
+		} else if slices.ContainsFunc(kept, func(k token) bool { return k.key() == key }) {
+			continue
 		}
+		kept = append(kept, t)
 	}
 	return kept
+}
+
+// sameness is what makes a path another one.
+type sameness struct {
+	typed, absolute  string
+	dir              shell.Direction
+	external, strict bool
+}
+
+func (t *token) key() sameness {
+	return sameness{t.typed, t.facts.Absolute, t.dir, t.facts.External, len(t.facts.Strict) > 0}
 }
 
 // tokensIn adds the paths that o stands for where the shell is in base.
@@ -147,10 +162,9 @@ func exactGrant(grants engine.Grants, surface string, values []string) *engine.S
 }
 
 // judgeProgram judges the units of p on the bash surface and, for a tool that
-// is judged as bash, on its own name. It returns the checks in the order of the
+// is judged as bash, on its own name. It adds the checks in the order of the
 // units.
-func judgeProgram(rules *engine.Ruleset, grants engine.Grants, p *shell.Program, tool string) []Check {
-	checks := make([]Check, 0, len(p.Units)+1)
+func judgeProgram(checks []Check, rules *engine.Ruleset, grants engine.Grants, p *shell.Program, tool string) []Check {
 	text := strings.TrimSpace(p.Text)
 	if p.Broken != "" {
 		checks = append(checks, judgeBroken(rules, grants, p, text))
@@ -170,7 +184,7 @@ func judgeProgram(rules *engine.Ruleset, grants engine.Grants, p *shell.Program,
 		u := &p.Units[i]
 		c := Check{
 			Gate: engine.SurfaceBash, Value: u.Text, Context: u.Context, Executes: u.Executes, Unit: i,
-			Intent: Intent{Surface: engine.SurfaceBash, MatchValues: []string{u.Text}},
+			Intent: Intent{Surface: engine.SurfaceBash, MatchValues: u.Spellings[:1:1]},
 		}
 		if w := u.Wrapper; w >= 0 {
 			exact[i], floored[i] = exact[w], floored[w]

@@ -100,7 +100,7 @@ func (v *served) value(q *engine.Query) {
 // command judges every unit of a text as a shell would run it.
 func (v *served) command(text string) {
 	p := v.Shell.Read(text, shell.Env{Home: v.Rules.Options().Home})
-	checks := judgeProgram(v.Rules, v.Grants, p, engine.SurfaceBash)
+	checks := judgeProgram(nil, v.Rules, v.Grants, p, engine.SurfaceBash)
 	if len(checks) == 0 {
 		v.ask()
 		return
