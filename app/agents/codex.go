@@ -22,7 +22,8 @@ var codexTools = common(tools{
 	"spawn_agent": extension("task", "agent_type", "message"),
 
 	"update_plan": inner("update_plan"), "wait": inner("wait"), "wait_agent": inner("wait_agent"), "close_agent": inner("close_agent"), "resume_agent": inner("resume_agent"), "list_agents": inner("list_agents"),
-	"request_user_input": inner("request_user_input"),
+	"send_input": inner("send_input"), "request_user_input": inner("request_user_input"),
+	"get_goal": inner("get_goal"), "create_goal": inner("create_goal"), "update_goal": inner("update_goal"),
 })
 
 // Parse reads the data of PreToolUse and PermissionRequest.

@@ -29,9 +29,9 @@ type client struct {
 	subagent string
 	// survives says that a call whose hook is killed runs all the same.
 	survives bool
-	// advises is how it asks in the mode in which Nod only advises; nil: it
-	// does not ask when nobody watches.
-	advises func(w *world)
+	// asks is a call about which the agent itself asks when nobody watches; nil:
+	// there is none.
+	asks func(command string) tool
 }
 
 // where is the directory of a client.
@@ -60,7 +60,7 @@ func nodeBin(t testing.TB) string {
 
 func shellTool(name string) func(string) tool {
 	return func(command string) tool {
-		return tool{name, object{"command": command, "description": "run it"}}
+		return tool{name: name, input: object{"command": command, "description": "run it"}}
 	}
 }
 
@@ -77,9 +77,9 @@ var clients = []client{
 			}
 		},
 		bash:     shellTool("Bash"),
-		task:     &tool{"Agent", object{"description": "a job", "prompt": "CHILD: run it", "subagent_type": "general-purpose", "run_in_background": false}},
+		task:     &tool{name: "Agent", input: object{"description": "a job", "prompt": "CHILD: run it", "subagent_type": "general-purpose", "run_in_background": false}},
 		subagent: "general-purpose",
-		advises:  func(*world) {},
+		asks:     shellTool("Bash"),
 	},
 	{
 		name: "codex", title: "Codex", version: "0.171.0", dir: "codex", install: []string{"--trust"},
@@ -103,8 +103,11 @@ stream_max_retries = 0
 		run: func(w *world) (string, []string, []string) {
 			return filepath.Join(codexBin(w.dir), "codex"), []string{"exec", "--skip-git-repo-check", "--approve-for-me", "run it"}, []string{"MOCK_KEY=dummy"}
 		},
-		bash: func(command string) tool { return tool{"exec_command", object{"cmd": command}} },
-		task: &tool{"spawn_agent", object{"message": "CHILD: run it"}}, subagent: "default",
+		bash: func(command string) tool { return tool{name: "exec_command", input: object{"cmd": command}} },
+		task: &tool{name: "spawn_agent", input: object{"message": "CHILD: run it"}, space: "multi_agent_v1"}, subagent: "default",
+		asks: func(command string) tool {
+			return tool{name: "exec_command", input: object{"cmd": command, "sandbox_permissions": "require_escalated", "justification": "the test needs it"}}
+		},
 		survives: true,
 	},
 	{
@@ -136,9 +139,9 @@ stream_max_retries = 0
 			}
 		},
 		bash:     shellTool("bash"),
-		task:     &tool{"task", object{"description": "a job", "prompt": "CHILD: run it", "agent_type": "general-purpose", "name": "scout", "mode": "sync"}},
+		task:     &tool{name: "task", input: object{"description": "a job", "prompt": "CHILD: run it", "agent_type": "general-purpose", "name": "scout", "mode": "sync"}},
 		subagent: "general-purpose",
-		advises:  func(*world) {},
+		asks:     shellTool("bash"),
 	},
 	{
 		name: "opencode", title: "opencode", version: "1.18.33", dir: "opencode",
@@ -161,7 +164,7 @@ stream_max_retries = 0
 			}
 		},
 		bash:     shellTool("bash"),
-		task:     &tool{"task", object{"description": "a job", "prompt": "CHILD: run it", "subagent_type": "general"}},
+		task:     &tool{name: "task", input: object{"description": "a job", "prompt": "CHILD: run it", "subagent_type": "general"}},
 		subagent: "general",
 	},
 }

@@ -161,8 +161,8 @@ func TestSubagents(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, c, script{main: []tool{*c.task, c.bash("touch two")}, child: []tool{c.bash("touch one")}})
-			w.policy(`{"permission": {"*": "ask", "task": "allow"}}`)
+			w := newWorld(t, c, script{main: []tool{*c.task, c.bash("touch two"), c.bash("sleep 6")}, child: []tool{c.bash("touch one")}})
+			w.policy(`{"permission": {"*": "ask", "task": "allow", "bash": {"sleep *": "allow"}}}`)
 			w.install()
 			w.serve(`{"decision":"approved_for_session"}`)
 			out := w.play()
@@ -193,13 +193,12 @@ func TestAdvice(t *testing.T) {
 	need(t)
 	for i := range clients {
 		c := &clients[i]
-		if c.advises == nil {
+		if c.asks == nil {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
 			for answer, files := range map[string][]string{`{"decision":"approved"}`: {"one"}, `{"decision":"denied_with_reason","denialReason":"` + reason + `"}`: nil} {
-				w := newWorld(t, c, script{main: []tool{c.bash("touch one")}})
-				c.advises(w)
+				w := newWorld(t, c, script{main: []tool{c.asks("touch one")}})
 				w.policy(askAll)
 				w.install("--mode", "advise")
 				w.serve(answer)
@@ -211,6 +210,28 @@ func TestAdvice(t *testing.T) {
 				}
 			}
 			note(c, "advise", "asks where the agent does")
+		})
+	}
+}
+
+// TestUntrustedHook shows what becomes of a hook that its user has not trusted,
+// where the agent knows such trust: it is passed over.
+func TestUntrustedHook(t *testing.T) {
+	need(t)
+	for i := range clients {
+		c := &clients[i]
+		if !slices.Contains(c.install, "--trust") {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c, script{main: []tool{c.bash("touch one")}})
+			w.policy(`{"permission": {"*": "deny"}}`)
+			bare := *c
+			bare.install = nil
+			w.c = &bare
+			w.install()
+			ran(t, w, w.play(), "one")
+			note(c, "hook not trusted", "**runs**: the hook is skipped")
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 type tool struct {
 	name  string
 	input any
+	space string // the Responses API keeps some tools in namespaces
 }
 
 // script is what the model does: its n-th call, for the conversation of the
@@ -308,6 +309,9 @@ func (m *model) responses(w http.ResponseWriter, r *http.Request) {
 	var output []object
 	for _, c := range calls {
 		item := object{"id": m.id("fc"), "call_id": m.id("call"), "name": c.name, "status": "completed"}
+		if c.space != "" {
+			item["namespace"] = c.space
+		}
 		if plain, ok := c.input.(string); ok {
 			item["type"], item["input"] = "custom_tool_call", plain
 		} else {

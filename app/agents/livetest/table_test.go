@@ -57,7 +57,7 @@ func table() string {
 	for _, s := range scenarios {
 		rows = append(rows, s.name)
 	}
-	for _, row := range append(rows, "subagents", "advise", "own rules") {
+	for _, row := range append(rows, "subagents", "advise", "own rules", "hook not trusted") {
 		fmt.Fprintf(&b, "| %s |", row)
 		for _, c := range clients {
 			what := notes.m[row][c.name]
