@@ -126,14 +126,23 @@ func number(raw json.RawMessage) (float64, bool) {
 type Clock struct {
 	Now  func() time.Time     // the wall clock
 	Boot func() time.Duration // since boot, running through suspend; may be nil, zero means unknown
+	// Pulse makes what a Writer beats by; nil means a ticker of package time.
+	Pulse func(every time.Duration) (Pulse, error)
 }
 
 // SystemClock is the clock of the machine.
-func SystemClock() Clock { return Clock{Now: time.Now, Boot: sinceBoot} }
+func SystemClock() Clock { return Clock{Now: time.Now, Boot: sinceBoot, Pulse: systemPulse} }
 
 func (c Clock) boot() time.Duration {
 	if c.Boot == nil {
 		return 0
 	}
 	return c.Boot()
+}
+
+func (c Clock) pulse(every time.Duration) (Pulse, error) {
+	if c.Pulse == nil {
+		return newTickPulse(every)
+	}
+	return c.Pulse(every)
 }

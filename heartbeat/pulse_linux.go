@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pulse is a ticker that leaves the process asleep between two ticks. A
+// kernelPulse is a Pulse that leaves the process asleep between two ticks. A
 // time.Ticker wakes the runtime's monitor thread along with the goroutine, and
 // that thread then looks around for a while: five to fourteen wake-ups a tick
 // were measured. A timer of the kernel's, read without telling the scheduler,
 // is one.
-type pulse struct {
+type kernelPulse struct {
 	file *os.File
 	raw  syscall.RawConn
 }
 
-func newPulse(every time.Duration) (*pulse, error) {
+func systemPulse(every time.Duration) (Pulse, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("making a timer: %w", err)
@@ -30,7 +30,7 @@ func newPulse(every time.Duration) (*pulse, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("setting a timer: %w", err)
 	}
-	p := &pulse{file: os.NewFile(uintptr(fd), "timer")}
+	p := &kernelPulse{file: os.NewFile(uintptr(fd), "timer")}
 	if p.raw, err = p.file.SyscallConn(); err != nil {
 		p.file.Close()
 		return nil, fmt.Errorf("reading a timer: %w", err)
@@ -38,8 +38,8 @@ func newPulse(every time.Duration) (*pulse, error) {
 	return p, nil
 }
 
-// wait returns at the next tick, and false once the pulse is stopped.
-func (p *pulse) wait() bool {
+// Wait returns at the next tick, and false once the pulse is stopped.
+func (p *kernelPulse) Wait() bool {
 	var ticks [8]byte
 	ticked := false
 	err := p.raw.Read(func(fd uintptr) bool {
@@ -50,5 +50,5 @@ func (p *pulse) wait() bool {
 	return err == nil && ticked
 }
 
-// stop ends the pulse; a wait under way returns false.
-func (p *pulse) stop() { p.file.Close() }
+// Stop ends the pulse; a wait under way returns false.
+func (p *kernelPulse) Stop() { p.file.Close() }

@@ -26,7 +26,7 @@ type Writer struct {
 	mu    sync.Mutex
 	live  map[*Announcement]struct{}
 	swept map[string]bool
-	pulse *pulse // of the running loop; nil if none runs
+	pulse Pulse // of the running loop; nil if none runs
 	done  chan struct{}
 }
 
@@ -86,7 +86,7 @@ func (w *Writer) Announce(dir, sessionID string, yield func(by Record)) (*Announ
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pulse == nil {
-		if w.pulse, err = newPulse(Interval); err != nil {
+		if w.pulse, err = w.clock.pulse(Interval); err != nil {
 			return nil, errors.Join(fmt.Errorf("announcing session %q: %w", id, err), w.files.Remove(a.path()))
 		}
 		w.done = make(chan struct{})
@@ -129,7 +129,7 @@ func (w *Writer) forget(a *Announcement) {
 	delete(w.live, a)
 	var done chan struct{}
 	if len(w.live) == 0 && w.pulse != nil {
-		w.pulse.stop()
+		w.pulse.Stop()
 		done, w.pulse, w.done = w.done, nil, nil
 	}
 	w.mu.Unlock()
@@ -138,9 +138,9 @@ func (w *Writer) forget(a *Announcement) {
 	}
 }
 
-func (w *Writer) loop(p *pulse, done chan struct{}) {
+func (w *Writer) loop(p Pulse, done chan struct{}) {
 	defer close(done)
-	for p.wait() {
+	for p.Wait() {
 		w.mu.Lock()
 		all := make([]*Announcement, 0, len(w.live))
 		for a := range w.live {
