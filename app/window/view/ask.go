@@ -226,8 +226,7 @@ func (v *askView) focus(o fyne.Focusable) {
 // buttons dead; what does not leaves them, the panel and the scroll alone.
 func (v *askView) show(a *pipe.Ask, i, known, total int) {
 	v.place(i, known, total)
-	if v.ask != nil && a.Key == v.ask.Key && a.Hash == v.ask.Hash && reflect.DeepEqual(a, v.ask) {
-		v.ask = a
+	if v.ask != nil && reflect.DeepEqual(a, v.ask) {
 		v.tick()
 		return
 	}

@@ -257,6 +257,16 @@ func TestAPressDoesNotCarryOver(t *testing.T) {
 		s.release(s.askWindow, fyne.KeySpace)
 		s.wants()
 	})
+	t.Run("space pressed while dead", func(t *testing.T) {
+		s := newStage(t)
+		s.open(s.ask(1))
+		s.askWindow.Canvas().Focus(s.verb("Allow once"))
+		s.Foreground()
+		s.press(s.askWindow, fyne.KeySpace, 0)
+		s.clock.advance(time.Minute)
+		s.release(s.askWindow, fyne.KeySpace)
+		s.wants()
+	})
 	t.Run("space held repeats nothing", func(t *testing.T) {
 		s := newStage(t)
 		s.open(s.ask(1), s.ask(2))
@@ -281,6 +291,18 @@ func TestTypingProlongsTheDeadTime(t *testing.T) {
 	if s.verb("Allow once").Disabled() {
 		t.Error("still dead")
 	}
+}
+
+func TestTypingOnAButtonProlongsTheDeadTime(t *testing.T) {
+	s := newStage(t)
+	s.open(s.ask(1))
+	s.askWindow.Canvas().Focus(s.verb("Allow once"))
+	s.Foreground()
+	for range 20 {
+		s.clock.advance(deadTime / 2)
+		s.key(s.askWindow, fyne.KeySpace)
+	}
+	s.wants()
 }
 
 var keys = []fyne.KeyName{fyne.KeyReturn, fyne.KeyEnter, fyne.KeySpace, fyne.KeyTab, fyne.KeyEscape, fyne.KeyY, fyne.KeyUp, fyne.KeyDown, fyne.KeyPageDown, fyne.KeyHome}
