@@ -29,9 +29,6 @@ import (
 	"github.com/nod-agents/nod/heartbeat"
 )
 
-// startup is how long a tray takes to settle.
-const startup = 3 * time.Second
-
 // serving is everything that one run of nod serve needs.
 type serving struct {
 	inboxes  []node.Inbox
@@ -182,6 +179,7 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { nd.WatchPolicy(ctx) })
+	wg.Go(func() { stayLean(ctx, nd.Board()) })
 	n.startServers(ctx, &wg, nd, s, review)
 
 	front := frontEnd{run: func(ctx context.Context) error { <-ctx.Done(); return nil }, show: func() error { return errors.New("it has no window") }}
@@ -256,21 +254,10 @@ func (n *nod) startServers(ctx context.Context, wg *sync.WaitGroup, nd *node.Nod
 	}
 	wg.Go(func() {
 		announced.Wait()
-		n.trimLater(ctx)
 		if s.ready != nil {
 			s.ready()
 		}
 	})
-}
-
-// trimLater gives back what starting up took, once it is over.
-func (n *nod) trimLater(ctx context.Context) {
-	timer := time.AfterFunc(startup, func() {
-		if err := trim(); err != nil {
-			n.logger().Debug("memory was not given back", "error", err)
-		}
-	})
-	context.AfterFunc(ctx, func() { timer.Stop() })
 }
 
 // showRunning brings the Nod that already serves to the front.
