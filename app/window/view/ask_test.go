@@ -517,6 +517,19 @@ func TestALateAnswerIsAVisibleNoOp(t *testing.T) {
 	s.sees(s.askWindow, "git push origin branch-2")
 }
 
+// With more asks than a state lists, one that is not listed waits on.
+func TestAnAskBeyondTheListStays(t *testing.T) {
+	s := newStage(t)
+	a := s.ask(1)
+	s.open(a, s.ask(2))
+	s.Receive(pipe.Down{Type: "state", Asks: []pipe.Ask{s.ask(2), s.ask(3)}, Total: 3})
+	s.sees(s.askWindow, "git push origin branch-1")
+	click(s.verb("Deny"))
+	s.wants(answerOf("1", engine.Denied, ""))
+	s.Receive(pipe.Down{Type: "result", Key: "1", OK: true})
+	s.sees(s.askWindow, "git push origin branch-2")
+}
+
 // A window that somebody reads is not taken over by what merely comes in.
 func TestShowDoesNotTakeTheReadersAsk(t *testing.T) {
 	s := newStage(t)

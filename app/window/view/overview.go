@@ -118,7 +118,9 @@ func (o *overview) show(d pipe.Down) {
 	}
 
 	items = items[:0:0]
-	for _, e := range slices.Backward(d.Ended) {
+	newest := slices.Clone(d.Ended)
+	slices.SortStableFunc(newest, func(a, b pipe.Ended) int { return b.At.Compare(a.At) })
+	for _, e := range newest {
 		items = append(items, item{text: e.Title, quiet: clockTime(e.At, now) + "  ·  " + e.How})
 	}
 	o.ended.set(items)

@@ -3,6 +3,7 @@
 package view
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,8 +70,13 @@ func TestOverviewShowsEverything(t *testing.T) {
 		"/home/ada/.cargo/registry/*", "the whole session desktop", "since Mar 4 12:30  ·  until 15:30  ·  12 hits, last at 14:29", "1 hit, last at 14:30")
 	see(2, "scout wants to read a file", "14:29  ·  denied (dialog): not yours to read", "allowed once (notification)")
 	see(3, "session desktop in ~/.pi/agent")
-	if got := s.nod.ended.items[0].text; got != "scout wants to read a file" {
-		t.Errorf("the newest is not first but %q", got)
+	for range 2 { // in whichever order they come
+		if got := s.nod.ended.items[0].text; got != "scout wants to read a file" {
+			t.Errorf("the newest is not first but %q", got)
+		}
+		d := s.full()
+		slices.Reverse(d.Ended)
+		s.Receive(d)
 	}
 }
 

@@ -251,9 +251,14 @@ func (s *Screen) follow() {
 		s.turnTo(i)
 		return
 	}
-	if s.sent != key { // else the result says how it went
-		s.vanish(key)
+	if s.sent == key {
+		return // the result says how it went
 	}
+	if _, how := s.ended(key); how == "" && s.state.Total > len(s.state.Asks) {
+		s.ask.place(-1, 0, s.state.Total) // it waits among those that are not listed
+		return
+	}
+	s.vanish(key)
 }
 
 // vanish says how an ask ended without this window, for a while.
@@ -284,7 +289,7 @@ func (s *Screen) finish(key, title, how string) {
 }
 
 func (s *Screen) ended(key string) (title, how string) {
-	for _, e := range slices.Backward(s.state.Ended) {
+	for _, e := range s.state.Ended {
 		if e.Key == key {
 			return e.Title, e.How
 		}
@@ -347,9 +352,9 @@ func (s *Screen) result(d pipe.Down) {
 	case i >= 0: // it waits on
 		s.ask.ask = nil
 		s.turnTo(i)
-		s.ask.banner.show("Not answered: " + sentence(d.Message))
+		s.ask.banner.show("Not answered. " + sentence(d.Message))
 	default:
-		s.finish(d.Key, "", "Not answered here: "+sentence(d.Message))
+		s.finish(d.Key, "", "Not answered here. "+sentence(d.Message))
 	}
 }
 

@@ -153,7 +153,7 @@ func plural(n int, one, many string) string {
 // sentence makes a message visible and never empty.
 func sentence(s string) string {
 	if s == "" {
-		return "the answer did not get through."
+		return "It did not get through."
 	}
 	return visible.Line(s, 300)
 }
