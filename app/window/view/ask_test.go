@@ -369,15 +369,8 @@ func TestNothingHasTheFocusAtFirst(t *testing.T) {
 		t.Errorf("%T has the focus after another ask came", f)
 	}
 	// The way to an approval leads past the ways to deny.
-	var order []string
-	for range 30 {
-		s.askWindow.Canvas().FocusNext()
-		if v, ok := s.askWindow.Canvas().Focused().(*verb); ok {
-			order = append(order, v.Text)
-		}
-	}
 	s.clock.advance(deadTime)
-	order = nil
+	var order []string
 	for range 12 {
 		s.askWindow.Canvas().FocusNext()
 		if v, ok := s.askWindow.Canvas().Focused().(*verb); ok {

@@ -97,8 +97,6 @@ func say(t *widget.RichText, s string) {
 	}
 }
 
-func said(t *widget.RichText) string { return t.Segments[0].(*widget.TextSegment).Text }
-
 // A stack lays its objects out from top to bottom with a given gap: the
 // toolkit's own box has a gap of one size only.
 type stack struct{ gap float32 }
