@@ -12,18 +12,14 @@
 package link
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os/exec"
-	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/nod-agents/nod/app/oneshot"
 	"github.com/nod-agents/nod/app/program"
 	"github.com/nod-agents/nod/app/visible"
 	"github.com/nod-agents/nod/engine"
@@ -33,12 +29,6 @@ import (
 // ErrUnregistered means that authorizerChain names a link that no policy file
 // defines.
 var ErrUnregistered = errors.New("no link of this name is configured")
-
-// The longest answer, and how much of a link's complaints is kept, in bytes.
-const (
-	maxAnswer = 64 << 10
-	maxStderr = 4 << 10
-)
 
 // DefaultParallel is how many link programs run at once.
 const DefaultParallel = 16
@@ -149,10 +139,6 @@ func (j *judge) Review(ctx context.Context, q *engine.Question) (engine.LinkVerd
 }
 
 func (j *judge) run(ctx context.Context, q *engine.Question) (engine.LinkVerdict, error) {
-	in, err := json.Marshal(describe(j.name, q))
-	if err != nil {
-		return engine.LinkVerdict{}, fmt.Errorf("encoding the facts: %w", err)
-	}
 	timeout := j.link.Timeout()
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took more than %s", timeout))
 	defer cancel()
@@ -162,23 +148,11 @@ func (j *judge) run(ctx context.Context, q *engine.Question) (engine.LinkVerdict
 	case <-ctx.Done():
 		return engine.LinkVerdict{}, context.Cause(ctx)
 	}
-	cmd := exec.CommandContext(ctx, j.link.Command[0], j.link.Command[1:]...)
-	cmd.Dir, cmd.Env = j.runner.cfg.Dir, j.runner.cfg.Environ
-	cmd.Stdin = bytes.NewReader(append(in, '\n'))
-	out, complaints := &bounded{max: maxAnswer}, &bounded{max: maxStderr}
-	cmd.Stdout, cmd.Stderr = out, complaints
-	cmd.WaitDelay = time.Second // a grandchild may hold the pipes open
-	ownGroup(cmd)
-	err = cmd.Run()
-	switch {
-	case ctx.Err() != nil:
-		return engine.LinkVerdict{}, context.Cause(ctx)
-	case err != nil:
-		return engine.LinkVerdict{}, fmt.Errorf("%w: %s", err, visible.Line(strings.TrimSpace(complaints.kept.String()), 500))
-	case out.over:
-		return engine.LinkVerdict{}, fmt.Errorf("its answer is longer than %d bytes", maxAnswer)
+	out, err := oneshot.Program{Argv: j.link.Command, Dir: j.runner.cfg.Dir, Env: j.runner.cfg.Environ}.Run(ctx, describe(j.name, q))
+	if err != nil {
+		return engine.LinkVerdict{}, err
 	}
-	return parse(out.kept.Bytes())
+	return parse(out)
 }
 
 // parse reads a verdict: one JSON object that says one of three words.
@@ -187,12 +161,8 @@ func parse(data []byte) (engine.LinkVerdict, error) {
 		Verdict *string `json:"verdict"`
 		Reason  string  `json:"reason"`
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	if err := d.Decode(&a); err != nil {
-		return engine.LinkVerdict{}, fmt.Errorf("its answer is no JSON object: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return engine.LinkVerdict{}, errors.New("its answer is followed by something else")
+	if err := oneshot.Decode(data, &a); err != nil {
+		return engine.LinkVerdict{}, err
 	}
 	if a.Verdict == nil {
 		return engine.LinkVerdict{}, errors.New("its answer holds no verdict")
@@ -211,20 +181,4 @@ func cut(s string, max int) string {
 		return s
 	}
 	return string([]rune(s)[:max])
-}
-
-// bounded keeps the first max bytes and swallows the rest, so that a program
-// that floods its output neither fills memory nor blocks. The buffer is not
-// embedded: its ReadFrom would read without bound.
-type bounded struct {
-	kept bytes.Buffer
-	max  int
-	over bool
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	keep := min(len(p), b.max-b.kept.Len())
-	b.over = b.over || keep < len(p)
-	b.kept.Write(p[:keep])
-	return len(p), nil
 }

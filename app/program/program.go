@@ -7,19 +7,16 @@
 package program
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os/exec"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/nod-agents/nod/app/board"
+	"github.com/nod-agents/nod/app/oneshot"
 	"github.com/nod-agents/nod/app/visible"
 	"github.com/nod-agents/nod/engine"
 )
@@ -31,13 +28,6 @@ const View = "exec"
 const (
 	DefaultParallel = 16
 	DefaultTimeout  = 10 * time.Minute
-)
-
-// The longest answer a program may write, and how much of its complaints is
-// kept for the log, in bytes.
-const (
-	maxAnswer = 64 << 10
-	maxStderr = 4 << 10
 )
 
 // Config says what to run.
@@ -146,10 +136,6 @@ func (c *Config) decide(ctx context.Context, a *board.Ask) {
 
 // ask runs the program once.
 func (c *Config) ask(ctx context.Context, a *board.Ask) (board.Answer, error) {
-	in, err := json.Marshal(Describe(a.Question))
-	if err != nil {
-		return board.Answer{}, fmt.Errorf("encoding the ask: %w", err)
-	}
 	timeout := c.Timeout
 	if !a.Deadline.IsZero() {
 		timeout = min(timeout, a.Deadline.Sub(c.Now()))
@@ -157,41 +143,11 @@ func (c *Config) ask(ctx context.Context, a *board.Ask) (board.Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took more than %s", timeout.Round(time.Millisecond)))
 	defer cancel()
 
-	cmd := exec.CommandContext(ctx, c.Program)
-	cmd.Dir, cmd.Env = c.Dir, c.Env
-	cmd.Stdin = bytes.NewReader(append(in, '\n'))
-	out, complaints := &bounded{max: maxAnswer}, &bounded{max: maxStderr}
-	cmd.Stdout, cmd.Stderr = out, complaints
-	cmd.WaitDelay = time.Second // a grandchild may hold the pipes open
-	ownGroup(cmd)
-	err = cmd.Run()
-	switch {
-	case ctx.Err() != nil:
-		return board.Answer{}, context.Cause(ctx)
-	case errors.Is(err, exec.ErrWaitDelay):
-		return board.Answer{}, errors.New("it ended but something it started keeps its output open")
-	case err != nil:
-		return board.Answer{}, fmt.Errorf("%w: %s", err, visible.Line(strings.TrimSpace(complaints.kept.String()), 500))
-	case out.over:
-		return board.Answer{}, fmt.Errorf("its answer is longer than %d bytes", maxAnswer)
+	out, err := oneshot.Program{Argv: []string{c.Program}, Dir: c.Dir, Env: c.Env}.Run(ctx, Describe(a.Question))
+	if err != nil {
+		return board.Answer{}, err
 	}
-	return ParseAnswer(out.kept.Bytes())
-}
-
-// bounded keeps the first max bytes and swallows the rest, so that a program
-// that floods its output neither fills memory nor blocks. The buffer is not
-// embedded: its ReadFrom would go past the bound.
-type bounded struct {
-	kept bytes.Buffer
-	max  int
-	over bool
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	keep := min(len(p), b.max-b.kept.Len())
-	b.over = b.over || keep < len(p)
-	b.kept.Write(p[:keep])
-	return len(p), nil
+	return ParseAnswer(out)
 }
 
 // Answer is what the program writes.
@@ -207,12 +163,8 @@ const maxReason = 4 << 10
 // of the five words. Anything else is an error and decides nothing.
 func ParseAnswer(data []byte) (board.Answer, error) {
 	var a Answer
-	d := json.NewDecoder(bytes.NewReader(data))
-	if err := d.Decode(&a); err != nil {
-		return board.Answer{}, fmt.Errorf("its answer is no JSON object: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return board.Answer{}, errors.New("its answer is followed by something else")
+	if err := oneshot.Decode(data, &a); err != nil {
+		return board.Answer{}, err
 	}
 	switch a.Decision {
 	case engine.Approved, engine.ApprovedForSession, engine.ApprovedForServingSession:

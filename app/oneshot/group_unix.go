@@ -1,6 +1,6 @@
 //go:build unix
 
-package link
+package oneshot
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 )
 
 // ownGroup makes cmd the head of a process group that is killed whole when its
-// context ends.
+// context ends, so that what a script started goes with it.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {

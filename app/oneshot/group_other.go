@@ -1,6 +1,6 @@
 //go:build !unix
 
-package link
+package oneshot
 
 import "os/exec"
 

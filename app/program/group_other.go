@@ -1,8 +1,0 @@
-//go:build !unix
-
-package program
-
-import "os/exec"
-
-// ownGroup leaves it at killing the program itself: there are no groups here.
-func ownGroup(*exec.Cmd) {}
