@@ -149,9 +149,6 @@ func Notes(a *board.Ask) []string {
 	for _, n := range a.Notes {
 		all = append(all, visible.Line(n, 300))
 	}
-	if a.Intent == nil {
-		all = append(all, "The agent sent too few facts to judge this by rules.")
-	}
 	return all
 }
 

@@ -119,11 +119,11 @@ func TestFactsAreTheWhole(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	a := &board.Ask{Adopted: true, Notes: []string{"the link\nfailed"}, Question: &engine.Question{Value: "ls"}}
-	want := []string{"Nobody else serves this session, so Nod answers for it.", `the link\nfailed`, "The agent sent too few facts to judge this by rules."}
+	want := []string{"Nobody else serves this session, so Nod answers for it.", `the link\nfailed`}
 	if got := desk.Notes(a); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	a.Adopted, a.Notes, a.Intent = false, nil, &engine.Intent{}
+	a.Adopted, a.Notes = false, nil
 	if got := desk.Notes(a); len(got) != 0 {
 		t.Errorf("got %q, want none", got)
 	}

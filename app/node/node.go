@@ -124,6 +124,7 @@ func (n *Node) ask(ctx context.Context, in *forwarding.Inbound, q *engine.Questi
 	if !n.cfg.Human {
 		return engine.Denying("Nobody is there to answer: Nod runs without a front end.").Authorize(ctx, q)
 	}
+	q = n.reason(in, q)
 	a, done := n.board.Add(board.Ask{Question: q, Hash: in.Hash, AgentDir: in.AgentDir, Notes: n.notes(in, q)})
 	n.event("forwarded_permission.prompted", q, slog.String("surface", q.Surface), slog.String("tool", q.Tool), slog.String("value", q.Value))
 	// A grant or a rule that came while the ask was on its way to the board.
@@ -137,6 +138,18 @@ func (n *Node) ask(ctx context.Context, in *forwarding.Inbound, q *engine.Questi
 		}
 		return (<-done).Decision, nil
 	}
+}
+
+// reason puts the rule of this node that asks into what the human sees; the
+// child's own stays where none of ours spoke.
+func (n *Node) reason(in *forwarding.Inbound, q *engine.Question) *engine.Question {
+	by := judge{n, Inbox{in.AgentDir, q.SessionID}}.Judge(q).By
+	if by.Kind != engine.ByRule || by.Pattern == "" {
+		return q
+	}
+	ours := *q
+	ours.Pattern = by.Pattern
+	return &ours
 }
 
 // notes are what a human should know beside the ask.

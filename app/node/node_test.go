@@ -287,6 +287,18 @@ func TestPolicyChangeSettlesWaitingAsks(t *testing.T) {
 	get(t, still)
 }
 
+// The human is told which of this node's rules asks.
+func TestTheAskNamesTheRuleThatAsks(t *testing.T) {
+	d := serve(t, `{"permission": {"*": "allow", "bash": {"*": "allow", "git push *": "ask"}}}`, true, "desk")
+	reply := d.child("desk", "c1", "git push origin main", "")
+	a := d.waits(1)[0]
+	if a.Pattern != "git push *" {
+		t.Errorf("the ask names the rule %q", a.Pattern)
+	}
+	d.answer(a, engine.Denied, "")
+	get(t, reply)
+}
+
 // TestBrokenPolicyKeepsTheLastGoodOne also holds that what is wrong is told,
 // with its place, and is gone once mended.
 func TestBrokenPolicyKeepsTheLastGoodOne(t *testing.T) {

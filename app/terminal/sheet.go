@@ -46,6 +46,8 @@ func sheet(a *board.Ask, width int, now time.Time) []string {
 	q := a.Question
 	if q.Pattern != "" {
 		say("asks because of the rule %s on %s", visible.Line(q.Pattern, nameRunes), orUnknown(q.Surface))
+	} else if q.Intent == nil {
+		say("asks because the agent sent too few facts for a rule to decide")
 	} else {
 		say("asks because no rule matches")
 	}

@@ -259,7 +259,11 @@ func (m *menu) showGrant(ctx context.Context, s *grantSlot, g pipe.Grant, now ti
 		m.put(ctx, s.head, title, click{what: clickNod}, false, now) // the window asks
 		return
 	}
-	detail := "since " + g.Since.Local().Format("15:04") + ", used " + plural(g.Hits, "times")
+	used := "not used yet"
+	if g.Hits > 0 {
+		used = "used " + plural(g.Hits, "times")
+	}
+	detail := "since " + g.Since.Local().Format("15:04") + ", " + used
 	if !g.Until.IsZero() {
 		detail += ", until " + g.Until.Local().Format("15:04")
 	}

@@ -614,9 +614,19 @@ func TestWhy(t *testing.T) {
 		"evil\u202e\n*":                `“evil\u202E\n*”`,
 		strings.Repeat("x", 500) + "!": "x!”",
 	} {
-		if got := why(&engine.Question{Surface: "bash", Pattern: pattern}); !strings.Contains(got, want) {
+		if got := why(&engine.Question{Surface: "bash", Pattern: pattern, Intent: &engine.Intent{}}); !strings.Contains(got, want) {
 			t.Errorf("why of %q is %q, want %q in it", pattern, got, want)
 		}
+	}
+}
+
+// A child of generation 1 sends no facts, so no rule can have been asked.
+func TestWhyWithoutFacts(t *testing.T) {
+	if got := why(&engine.Question{Surface: "bash"}); !strings.Contains(got, "too few facts") {
+		t.Errorf("got %q", got)
+	}
+	if got := why(&engine.Question{Surface: "bash", Pattern: "*"}); !strings.Contains(got, "rule “*”") {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -29,6 +29,8 @@ func why(q *engine.Question) string {
 		on = " on " + visible.Line(q.Surface, 40)
 	}
 	switch {
+	case q.Pattern == "" && q.Intent == nil:
+		return "Asks because the agent sent too few facts for a rule to decide."
 	case q.Pattern == "":
 		return "Asks because no rule matches" + on + "."
 	case floors[q.Pattern] != "":
