@@ -71,10 +71,10 @@ func keep(t testing.TB, home string) {
 	}
 }
 
-// withBus adds a session bus on which nobody is.
-func (m *machine) withBus() *machine {
+// withBus adds a session bus on which nobody is, but that starts these.
+func (m *machine) withBus(services ...notifytest.Service) *machine {
 	m.t.Helper()
-	m.bus = notifytest.StartBus(m.t)
+	m.bus = notifytest.StartBus(m.t, services...)
 	return m
 }
 

@@ -71,7 +71,7 @@ func TestIdleCost(t *testing.T) {
 		t.Logf("idle, %s: %.1f MB resident, %.2f wake-ups a second", when, mb, perSecond)
 		return mb, perSecond
 	}
-	if mb, rate := measure("just started"); mb > 35 || rate > 10 {
+	if mb, rate := measure("just started"); mb > 30 || rate > 10 {
 		t.Errorf("too much: %.1f MB, %.2f wake-ups a second", mb, rate)
 	}
 	// Having asked and been answered does not change that.
@@ -83,7 +83,7 @@ func TestIdleCost(t *testing.T) {
 		m.collect(id)
 		h.awaitTooltip("nothing waits")
 	}
-	if mb, rate := measure("after three asks"); mb > 45 || rate > 10 {
+	if mb, rate := measure("after three asks"); mb > 30 || rate > 10 {
 		t.Errorf("too much: %.1f MB, %.2f wake-ups a second", mb, rate)
 	}
 }
