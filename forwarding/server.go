@@ -364,7 +364,12 @@ func (s *Server) look(ctx context.Context, names []string, all bool) (events, ok
 	return events, true
 }
 
+// inboxProblem tells that the inbox cannot be read. One that is missing was
+// cleaned up by a child this moment, and the next look makes it anew.
 func (s *Server) inboxProblem(err error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
 	p := &Problem{File: s.spool.path(requestsDir), Reason: "cannot be read", Remedy: "check its owner, its mode and the free space", Err: err}
 	var known *Problem
 	if errors.As(err, &known) {

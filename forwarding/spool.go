@@ -145,8 +145,21 @@ func (s *spool) inbox(create bool) (Dir, error) {
 	return dir, nil
 }
 
+// removals is how often in a row an empty inbox may be cleaned up by a child
+// between two steps of making it.
+const removals = 16
+
 // dir opens requests or responses.
-func (s *spool) dir(which string, create bool) (Dir, error) {
+func (s *spool) dir(which string, create bool) (d Dir, err error) {
+	for range removals {
+		if d, err = s.open(which, create); !create || !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return d, err
+}
+
+func (s *spool) open(which string, create bool) (Dir, error) {
 	in, err := s.inbox(create)
 	if err != nil {
 		return nil, err
