@@ -35,6 +35,7 @@ type serving struct {
 	frontend string // desktop, terminal or none
 	program  string // of --exec
 	global   string // of --policy
+	parent   string // the session above, which is asked what the rules leave open; empty: none
 
 	place control.Place
 	log   string // the review log's path
@@ -46,7 +47,7 @@ type serving struct {
 
 func (n *nod) serveCommand() *cobra.Command {
 	var sessions, agentDirs []string
-	var frontend, exec, policyPath string
+	var frontend, exec, policyPath, parent string
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve: decide by rules, ask you about the rest, answer the agents",
@@ -79,6 +80,12 @@ rules and asks you about the rest. Defaults come from the settings file.`,
 			if s.frontend, err = n.chooseFrontend(frontend); err != nil {
 				return err
 			}
+			if !c.Flags().Changed("parent") {
+				parent = n.parentAbove(s)
+			}
+			if s.parent, err = checkParent(parent, s.inboxes); err != nil {
+				return err
+			}
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			return n.serve(ctx, s)
@@ -90,7 +97,40 @@ rules and asks you about the rest. Defaults come from the settings file.`,
 	f.StringVar(&frontend, "frontend", settings.Auto, "where you answer: auto, desktop, terminal or none")
 	f.StringVar(&exec, "exec", "", "`PROGRAM` that answers asks: the ask as JSON on its stdin, its answer on its stdout")
 	f.StringVar(&policyPath, "policy", "", "policy `FILE` in place of the global policy")
+	f.StringVar(&parent, "parent", "", "`ID` of a session that is asked what the rules leave open (default: with --frontend none, the parent session that the environment names)")
 	return c
+}
+
+// parentAbove is the session that the environment names as a parent, for a Nod
+// that has nobody to ask itself. One with a front end or a program keeps its
+// asks unless it is told otherwise, though it may have been started by an
+// agent's child.
+func (n *nod) parentAbove(s serving) string {
+	if s.frontend != settings.None || s.program != "" {
+		return ""
+	}
+	id, err := forwarding.Child{Env: n.getenv}.Target()
+	if err != nil || slices.ContainsFunc(s.inboxes, func(i node.Inbox) bool { return i.SessionID == id }) {
+		return ""
+	}
+	return id
+}
+
+// checkParent trims the id of the session above. None of the sessions that are
+// served may be it.
+func checkParent(id string, served []node.Inbox) (string, error) {
+	if id == "" {
+		return "", nil
+	}
+	id, err := heartbeat.CheckSession(id)
+	if err != nil {
+		return "", fmt.Errorf("--parent: %w", err)
+	}
+	if slices.ContainsFunc(served, func(i node.Inbox) bool { return i.SessionID == id }) {
+		return "", withHint(fmt.Errorf("--parent: session %q is served here, and a session cannot forward to itself", id),
+			"serve another one, as in: nod serve --session ci --parent "+id)
+	}
+	return id, nil
 }
 
 func inboxes(sessions, agentDirs []string) ([]node.Inbox, error) {
@@ -148,7 +188,7 @@ func (n *nod) chooseFrontend(name string) (string, error) {
 // serve runs until ctx ends, the front end is quit, or nothing can be served.
 func (n *nod) serve(ctx context.Context, s serving) error {
 	log := n.logger()
-	instance, err := control.Listen(s.place, agentDirs(s.inboxes), log)
+	instance, err := control.Listen(s.place, s.holds(), log)
 	var running *control.RunningError
 	if errors.As(err, &running) {
 		return n.showRunning(ctx, s.place, running)
@@ -171,6 +211,7 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 		Home: n.home, Files: policyfile.Disk{}, Human: s.frontend != settings.None || s.program != "" || s.front != nil,
 		Links:  func(p policy.Settings) []engine.Link { return links.Chain(p) },
 		Now:    time.Now,
+		Parent: s.above(review),
 		Review: review,
 		Log:    log,
 	})
@@ -180,6 +221,9 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 	defer cancel()
 	wg.Go(func() { nd.WatchPolicy(ctx) })
 	wg.Go(func() { stayLean(ctx, nd.Board()) })
+	if s.parent != "" {
+		fmt.Fprintf(n.Stderr, "what the rules leave open goes to session %q\n", s.parent)
+	}
 	n.startServers(ctx, &wg, nd, s, review)
 
 	front := frontEnd{run: func(ctx context.Context) error { <-ctx.Done(); return nil }, show: func() error { return errors.New("it has no window") }}
@@ -258,6 +302,31 @@ func (n *nod) startServers(ctx context.Context, wg *sync.WaitGroup, nd *node.Nod
 			s.ready()
 		}
 	})
+}
+
+// holds are the directories that no other Nod may hold: the agent directories,
+// since one Nod is enough for all their sessions. A Nod that relays stands
+// below another and holds its own inboxes only.
+func (s *serving) holds() []string {
+	if s.parent == "" {
+		return agentDirs(s.inboxes)
+	}
+	var dirs []string
+	for _, i := range s.inboxes {
+		dirs = append(dirs, forwarding.InboxDir(i.AgentDir, i.SessionID))
+	}
+	return dirs
+}
+
+// above is the session above, in the agent directory of the inbox that asks.
+func (s *serving) above(review *reviewlog.Log) *node.Parent {
+	if s.parent == "" {
+		return nil
+	}
+	return &node.Parent{SessionID: s.parent, Terminal: func(i node.Inbox) engine.Terminal {
+		return &forwarding.Requester{Child: forwarding.Child{SessionID: i.SessionID, AgentDir: i.AgentDir}, Target: s.parent, Relays: true, Log: review,
+			Timeout: 24 * time.Hour} // the ask below ends sooner, and ends this one
+	}}
 }
 
 // showRunning brings the Nod that already serves to the front.

@@ -29,6 +29,7 @@ type Request struct {
 
 	// Additions of Nod's that other readers ignore.
 	Hops    []string // session ids the ask was relayed through, nearest last
+	Origin  string   // of a relayed ask: the session that first asked; accessIntent counts before it
 	OneShot bool     // the child forgets: a grant for this subagent must be kept here
 	Line    bool     // Intent is the first part of a line: it stands as lineIntent, not as accessIntent
 
@@ -178,6 +179,7 @@ func ParseRequest(data []byte) (*Request, error) {
 		return r.Payload != nil
 	})
 	optional("hops", func(raw []byte) (ok bool) { r.Hops, ok = texts(raw); return ok })
+	optional("originSessionId", func(raw []byte) (ok bool) { r.Origin, ok = text(raw); return ok })
 	optional("oneShot", func(raw []byte) (ok bool) { r.OneShot, ok = boolean(raw); return ok })
 	return r, nil
 }
@@ -370,6 +372,9 @@ func (r *Request) Question(patience time.Duration) *engine.Question {
 	if patience > 0 {
 		q.Deadline = q.CreatedAt.Add(patience)
 	}
+	if len(r.Hops) > 0 && r.Origin != "" {
+		q.Principal.SessionID = r.Origin // whoever passes an ask on does not ask
+	}
 	q.Tool, q.Value = deref(r.Surface), deref(r.Value)
 	q.Surface = q.Tool
 	if p := r.Payload; p != nil {
@@ -461,7 +466,8 @@ func NewRequest(id string, q *engine.Question, sender engine.Principal, target s
 		p.RequesterAgent = &agent
 	}
 	if relayed {
-		p.RequesterID = nonEmpty(q.Principal.SessionID)
+		r.Origin = q.Principal.SessionID
+		p.RequesterID = nonEmpty(r.Origin)
 	}
 	if p.Kind == "" {
 		p.Kind = kindOf(q)
@@ -541,6 +547,7 @@ type (
 		LineIntent         *intentJSON   `json:"lineIntent,omitempty"`
 		Payload            *payloadJSON  `json:"payload,omitempty"`
 		Hops               []string      `json:"hops,omitempty"`
+		Origin             string        `json:"originSessionId,omitempty"`
 		OneShot            bool          `json:"oneShot,omitempty"`
 	}
 	// approvalJSON has both shapes: older nodes read the first two fields.
@@ -581,7 +588,7 @@ func (r *Request) Marshal() ([]byte, error) {
 	j := requestJSON{
 		ID: r.ID, CreatedAt: r.CreatedAt, RequesterSessionID: r.RequesterSessionID, TargetSessionID: r.TargetSessionID,
 		RequesterAgentName: r.RequesterAgentName, Message: r.Message, Source: r.Source, Surface: r.Surface, Value: r.Value,
-		Hops: r.Hops, OneShot: r.OneShot,
+		Hops: r.Hops, Origin: r.Origin, OneShot: r.OneShot,
 	}
 	if len(r.Grants) > 0 {
 		a := &approvalJSON{Surface: r.Grants[0].Surface, Grants: r.Grants}

@@ -43,7 +43,7 @@ type End struct {
 	Withdrawn bool            // nobody answered: the child went, or its file changed
 	Why       string          // with Withdrawn: one sentence
 	Decision  engine.Decision // otherwise
-	View      string          // the view that answered; "rules" if a rule did after all
+	View      string          // the view that answered; "rules" if a rule did after all, "parent" if the session above did
 	At        time.Time
 	Ask       *Ask
 }
@@ -143,6 +143,18 @@ func (b *Board) Answer(key, hash string, a Answer) error {
 // Decide ends the ask with a decision that a rule or grant made after all.
 func (b *Board) Decide(key, hash string, d engine.Decision) error {
 	return b.end(key, hash, End{Decision: d, View: "rules"})
+}
+
+// Relay ends the ask with the answer of the session above. A scope that this
+// ask does not offer counts for this ask only.
+func (b *Board) Relay(key, hash string, d engine.Decision) error {
+	e := End{Decision: d, View: "parent"}
+	err := b.end(key, hash, e)
+	if errors.Is(err, ErrScope) {
+		e.Decision.Verdict = engine.Approved
+		err = b.end(key, hash, e)
+	}
+	return err
 }
 
 // GiveUp ends the ask as unavailable: the view that says so was the only one

@@ -192,6 +192,8 @@ func How(e board.End) string {
 	case "":
 	case "rules":
 		how += " by a rule"
+	case "parent":
+		how += " by the session above"
 	default:
 		how += " (" + visible.Line(e.View, nameRunes) + ")"
 	}

@@ -35,12 +35,23 @@ type Config struct {
 	// Human says that somebody or some program watches the board. Without one
 	// an ask is unavailable at once.
 	Human bool
+	// Parent, if set, is asked what this node's rules leave open. Where a human
+	// watches the board too, the first answer counts.
+	Parent *Parent
 	// Links makes the authorizer chain of a policy; nil means none.
 	Links func(policy.Settings) []engine.Link
 
 	Now    func() time.Time
 	Review *reviewlog.Log
 	Log    *slog.Logger
+}
+
+// Parent is the session above a node that relays.
+type Parent struct {
+	SessionID string
+	// Terminal asks it on behalf of an inbox. It reports every way in which no
+	// answer came as Unavailable.
+	Terminal func(Inbox) engine.Terminal
 }
 
 // Inbox is one session in one agent directory.
@@ -121,12 +132,17 @@ func (t terminal) Authorize(ctx context.Context, q *engine.Question) (engine.Dec
 
 // ask puts q on the board and waits for its end.
 func (n *Node) ask(ctx context.Context, in *forwarding.Inbound, q *engine.Question) (engine.Decision, error) {
-	if !n.cfg.Human {
+	if !n.cfg.Human && n.cfg.Parent == nil {
 		return engine.Denying("Nobody is there to answer: Nod runs without a front end.").Authorize(ctx, q)
 	}
 	q = n.reason(in, q)
 	a, done := n.board.Add(board.Ask{Question: q, Hash: in.Hash, AgentDir: in.AgentDir, Notes: n.notes(in, q)})
-	n.event("forwarded_permission.prompted", q, slog.String("surface", q.Surface), slog.String("tool", q.Tool), slog.String("value", q.Value))
+	if n.cfg.Human {
+		n.event("forwarded_permission.prompted", q, slog.String("surface", q.Surface), slog.String("tool", q.Tool), slog.String("value", q.Value))
+	}
+	if n.cfg.Parent != nil {
+		defer n.relay(ctx, a)()
+	}
 	// A grant or a rule that came while the ask was on its way to the board.
 	n.settle(a)
 	select {
@@ -152,11 +168,46 @@ func (n *Node) reason(in *forwarding.Inbound, q *engine.Question) *engine.Questi
 	return &ours
 }
 
+// relay asks the session above for a, which is on the board, and returns what
+// ends that. The request above goes when the ask has ended here.
+func (n *Node) relay(ctx context.Context, a *board.Ask) (end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		d, err := n.cfg.Parent.Terminal(Inbox{a.AgentDir, a.SessionID}).Authorize(ctx, a.Question)
+		switch {
+		case ctx.Err() != nil && d.Verdict == engine.Unavailable:
+			return // it has ended here
+		case err != nil:
+			err = n.board.GiveUp(a.Key, a.Hash, "parent", err.Error())
+		case d.Verdict != engine.Unavailable:
+			err = n.board.Relay(a.Key, a.Hash, d)
+		case n.cfg.Human:
+			n.cfg.Log.Warn("the session above did not answer; the ask waits here", "session", n.cfg.Parent.SessionID, "reason", d.Reason)
+		default:
+			err = n.board.GiveUp(a.Key, a.Hash, "parent", d.Reason)
+		}
+		if err != nil && !errors.Is(err, board.ErrGone) {
+			n.cfg.Log.Warn("the answer of the session above could not be used", "session", n.cfg.Parent.SessionID, "error", err)
+		}
+	})
+	return func() {
+		cancel(errEnded)
+		wg.Wait()
+	}
+}
+
+// errEnded is why an ask is taken back from the session above.
+var errEnded = errors.New("the ask has ended below")
+
 // notes are what a human should know beside the ask.
 func (n *Node) notes(in *forwarding.Inbound, q *engine.Question) []string {
 	var notes []string
 	if len(q.Suggestion) < len(in.Question.Suggestion) {
 		notes = append(notes, "The agent also proposed a session grant that does not fit this ask; it is not offered.")
+	}
+	if n.cfg.Parent != nil {
+		notes = append(notes, fmt.Sprintf("Session %q is asked as well; the first answer counts.", n.cfg.Parent.SessionID))
 	}
 	return notes
 }

@@ -58,14 +58,20 @@ func (s *syncBuffer) String() string {
 // serve starts a node over sessions of one agent directory.
 func serve(t *testing.T, policy string, human bool, sessions ...string) *desk {
 	t.Helper()
-	d := &desk{t: t, dir: t.TempDir(), log: &syncBuffer{}}
-	d.config = filepath.Join(d.dir, "config")
+	return serveIn(t, t.TempDir(), policy, human, nil, sessions...)
+}
+
+// serveIn starts a node in dir, which other nodes may share.
+func serveIn(t *testing.T, dir, policy string, human bool, parent *Parent, sessions ...string) *desk {
+	t.Helper()
+	d := &desk{t: t, dir: dir, log: &syncBuffer{}}
+	d.config = filepath.Join(d.dir, "config-"+sessions[0])
 	if err := os.MkdirAll(d.config, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	d.policy(policy)
 	cfg := Config{
-		ConfigDir: d.config, Home: d.dir, Files: policyfile.Disk{}, Human: human, Now: time.Now,
+		ConfigDir: d.config, Home: d.dir, Files: policyfile.Disk{}, Human: human, Parent: parent, Now: time.Now,
 		Review: reviewlog.New(d.log, reviewlog.Options{}), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	for _, s := range sessions {
