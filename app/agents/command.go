@@ -203,7 +203,7 @@ func (f *flags) setting(s Setting) Setting {
 func (env Env) Hook(a Adapter, s Setting) *Hook {
 	return &Hook{
 		Adapter: a, Gate: env.Rules(), Parent: env.Parent, Mode: s.Mode, Unserved: s.Unserved,
-		Getenv: env.Getenv, Now: env.Now, Getwd: func() (string, error) {
+		Getenv: env.Getenv, Now: env.Now, Ancestors: ancestors, Getwd: func() (string, error) {
 			if env.Cwd == "" {
 				return "", errors.New("the working directory can't be found")
 			}

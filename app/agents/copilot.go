@@ -99,6 +99,20 @@ func (a Copilot) Parse(event string, data []byte, _ func(string) string) (*Call,
 	return c, nil
 }
 
+// yields reports whether Copilot was started with deny rules of its own. It lets
+// any hook's allow lift them, so then Nod must not say allow: where it would, it
+// is silent, and Copilot's own rules go on.
+func (Copilot) yields(ancestors [][]string) bool {
+	for _, args := range ancestors {
+		for _, a := range args {
+			if a == "--deny-tool" || a == "--deny-url" || strings.HasPrefix(a, "--deny-tool=") || strings.HasPrefix(a, "--deny-url=") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 type copilotAnswer struct {
 	Decision  string `json:"permissionDecision,omitempty"`
 	Reason    string `json:"permissionDecisionReason,omitempty"`

@@ -234,6 +234,29 @@ func TestPanicIsADenial(t *testing.T) {
 	}
 }
 
+// TestCopilotsOwnDenyRulesAreNotLifted holds that Nod says no allow where
+// Copilot would let it lift a rule of its user's.
+func TestCopilotsOwnDenyRulesAreNotLifted(t *testing.T) {
+	data := `{"sessionId":"s","cwd":"/p","toolName":"bash","toolArgs":{"command":"ls"}}`
+	for _, c := range []struct {
+		args []string
+		gate said
+		want string
+	}{
+		{[]string{"copilot", "-p", "x"}, said{Action: engine.Allow}, `{"permissionDecision":"allow"}`},
+		{[]string{"copilot", "--deny-tool", "shell(rm)"}, said{Action: engine.Allow}, ""},
+		{[]string{"copilot", "--deny-tool=shell"}, said{Action: engine.Allow}, ""},
+		{[]string{"copilot", "--deny-url", "x"}, said{Action: engine.Allow}, ""},
+		{[]string{"copilot", "--deny-tool=shell"}, said{Action: engine.Deny, Reason: "no"}, `{"permissionDecision":"deny","permissionDecisionReason":"no"}`},
+	} {
+		h := hook(c.gate, &answers{})
+		h.Adapter, h.Ancestors = Copilot{}, func() [][]string { return [][]string{{"sh", "-c", "nod hook copilot"}, c.args} }
+		if r := h.Run(t.Context(), "preToolUse", strings.NewReader(data)); strings.TrimSpace(string(r.Stdout)) != c.want || r.Exit != 0 {
+			t.Errorf("%q: %+v", c.args, r)
+		}
+	}
+}
+
 // TestNamesOfAgents checks who asks: a subagent by its own id and kind.
 func TestNamesOfAgents(t *testing.T) {
 	h := hook(said{Action: engine.Allow}, &answers{})

@@ -44,7 +44,8 @@ func newDesk(t testing.TB) *desk {
 	if err := os.Symlink(self, filepath.Join(bin, "nod")); err != nil {
 		t.Fatal(err)
 	}
-	d.env = []string{"HOME=" + home, "NOD_TEST_HOOK=1", "PATH=" + os.Getenv("PATH"), "GOCOVERDIR=" + t.TempDir()}
+	d.env = []string{"HOME=" + home, "NOD_TEST_HOOK=1", "PATH=" + os.Getenv("PATH"), "GOCOVERDIR=" + t.TempDir(),
+		"GORACE=atexit_sleep_ms=0"} // else a program with the race detector ends a second later
 	return d
 }
 

@@ -93,7 +93,10 @@ func (a Copilot) setup(s site, _ Mode, command commander) setup {
 		panic(err) // strings and numbers always can be written
 	}
 	file := s.path("COPILOT_HOME", ".copilot", ".github", "hooks", "nod.json")
-	return setup{file: file, whole: text + "\n", notes: []string{"sessions that run already keep their hooks: start Copilot CLI anew"}}
+	return setup{file: file, whole: text + "\n", notes: []string{
+		"sessions that run already keep their hooks: start Copilot CLI anew",
+		"Copilot CLI lets a hook's allow lift its own --deny-tool rules: with such a rule Nod allows nothing and leaves it to Copilot (on Linux, where it can see the rule)",
+	}}
 }
 
 func (a Opencode) setup(s site, _ Mode, command commander) setup {

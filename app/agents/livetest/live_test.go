@@ -246,6 +246,10 @@ func TestOwnRulesStand(t *testing.T) {
 		"gemini": func(w *world) {
 			w.write("allow.toml", "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = \"touch\"\ndecision = \"deny\"\npriority = 950\n\n[[rule]]\ntoolName = \"run_shell_command\"\ndecision = \"allow\"\npriority = 900\n")
 		},
+		"codex": func(w *world) {
+			w.write(".codex/rules/default.rules", "prefix_rule(pattern = [\"touch\"], decision = \"forbidden\")\n")
+		},
+		"copilot": func(w *world) { w.args = []string{"--allow-all-tools", "--deny-tool", "shell(touch)"} },
 		"opencode": func(w *world) {
 			path := ".config/opencode/opencode.json"
 			data, err := os.ReadFile(w.home + "/" + path)

@@ -65,6 +65,7 @@ type world struct {
 	path  string // PATH
 	nod   string
 	model *model
+	args  []string // further arguments of the client, before its own
 }
 
 func newWorld(t *testing.T, c *client, s script) *world {
@@ -214,7 +215,7 @@ func (w *world) play() string {
 	program, args, env := w.c.run(w)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, program, args...)
+	c := exec.CommandContext(ctx, program, append(w.args, args...)...)
 	c.Env, c.Dir = w.env(env...), w.proj
 	// What the agent leaves running must not outlive the test.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
