@@ -62,3 +62,10 @@ install: build
 
 clean:
 	rm -rf nod artifacts dist
+
+# Drives the real agents through their hooks, and holds docs/agents.md against
+# what is seen; UPDATE=-update writes its table anew.
+.PHONY: test-agents
+test-agents:
+	.ci/clients install node claude codex gemini copilot opencode opencode-plugin
+	NOD_AGENTS=1 $(GO) test -count=1 -timeout 25m ./app/agents/livetest $(UPDATE)
