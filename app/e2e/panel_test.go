@@ -84,6 +84,7 @@ func TestARealPanel(t *testing.T) {
 	// Into the submenu of the grants: up from the end.
 	m.do("key", "Up", "Up", "Up", "Up", "Up", "Right", "Right")
 	m.do("mousemove", "640", "760")
+	time.Sleep(alive) // a panel asks for a submenu when it is opened
 	m.screen.Settled(t, "readme-tray-menu")
 	m.do("key", "Left", "Left", "Down", "Return") // Pause
 	eventually(t, "the pause", func() bool { return m.status().Paused })
