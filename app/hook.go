@@ -10,11 +10,31 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nod-agents/nod/app/agents"
+	"github.com/nod-agents/nod/app/doctor"
 	"github.com/nod-agents/nod/app/settings"
 )
 
 // hookCommands are what agents call before they run a tool.
 func (n *nod) hookCommands() []*cobra.Command { return agents.Commands(n.agents()) }
+
+// hookFindings are the agents whose settings have Nod's hook, and what keeps it
+// from running. An agent without it is no finding.
+func (n *nod) hookFindings() []doctor.Finding {
+	var list []doctor.Finding
+	for _, h := range n.agents().Installed() {
+		f := doctor.Finding{Check: "hook of " + h.Agent, Level: doctor.OK, Says: "it is in " + h.File}
+		switch {
+		case h.State == "unreadable":
+			f.Level, f.Says, f.Remedy = doctor.Warn, "its settings can't be read: "+h.Problem, "mend "+h.File
+		case h.State == "outdated":
+			f.Level, f.Says, f.Remedy = doctor.Bad, h.Problem, "nod hook install "+h.Agent
+		case len(h.Warnings) > 0:
+			f.Level, f.Says, f.Remedy = doctor.Bad, h.Warnings[0], "mend "+h.File
+		}
+		list = append(list, f)
+	}
+	return list
+}
 
 // agents is what asking needs. The settings are read when they are needed, so
 // that no other command does. Broken ones must not keep a hook from deciding:

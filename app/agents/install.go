@@ -578,8 +578,8 @@ func emptyObject(text []byte) bool {
 	return len(text) >= 2 && text[0] == '{' && text[len(text)-1] == '}' && len(bytes.TrimSpace(text[1:len(text)-1])) == 0
 }
 
-// installed is one line of `nod hook status --json`.
-type installed struct {
+// Installed is one agent's hook: a line of `nod hook status --json`.
+type Installed struct {
 	Agent    string   `json:"agent"`
 	File     string   `json:"file"`
 	State    string   `json:"state"` // absent, installed, outdated or unreadable
@@ -649,23 +649,26 @@ func statusCommand(env Env) *cobra.Command {
 	return c
 }
 
-// State is how an agent's hook stands in the user's settings, for those who
-// look after the whole: absent, installed, outdated or unreadable, and why.
-func (env Env) State(agent string) (state, file, problem string, err error) {
-	a, err := findInstaller(agent)
-	if err != nil {
-		return "", "", "", err
+// Installed is how the hooks stand that are in the user's settings. What can't
+// be found out is left out.
+func (env Env) Installed() []Installed {
+	var list []Installed
+	for _, a := range All() {
+		if i, ok := a.(installer); ok {
+			if st, err := env.state(i, where{}); err == nil && st.State != "absent" {
+				list = append(list, st)
+			}
+		}
 	}
-	st, err := env.state(a, where{})
-	return st.State, st.File, st.Problem, err
+	return list
 }
 
-func (env Env) state(a installer, w where) (installed, error) {
+func (env Env) state(a installer, w where) (Installed, error) {
 	s, err := env.setup(a, w, flags{})
 	if err != nil {
-		return installed{}, err
+		return Installed{}, err
 	}
-	st := installed{Agent: a.Name(), File: s.file, State: "absent"}
+	st := Installed{Agent: a.Name(), File: s.file, State: "absent"}
 	now, _, err := read(s.file)
 	if err != nil {
 		st.State, st.Problem = "unreadable", err.Error()

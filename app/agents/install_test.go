@@ -386,7 +386,7 @@ func TestStatusOfAMovedProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, _, code := d.nod("", "hook", "status", p.agent, "--json")
-		var st installed
+		var st Installed
 		if err := json.Unmarshal([]byte(out), &st); err != nil || code != 1 || st.State != "outdated" || !strings.Contains(st.Problem, "old bin/nod") {
 			t.Errorf("%s: %d, %s, %v", p.agent, code, out, err)
 		}
