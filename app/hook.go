@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nod-agents/nod/app/agents"
+	"github.com/nod-agents/nod/app/control"
 	"github.com/nod-agents/nod/app/doctor"
 	"github.com/nod-agents/nod/app/settings"
 )
@@ -36,6 +38,38 @@ func (n *nod) hookFindings() []doctor.Finding {
 	return list
 }
 
+// ended has the running Nod, if there is one, take back what was granted to
+// one requester only.
+func (n *nod) ended(ctx context.Context, agentDir, requester string) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	dir, err := absolute(agentDir)
+	if err != nil {
+		return
+	}
+	client, err := control.Dial(ctx, n.place(), dir)
+	if err != nil {
+		return // no Nod, no grants
+	}
+	defer client.Close()
+	grants, err := client.Grants(ctx)
+	if err != nil {
+		fmt.Fprintf(n.Stderr, "nod: %v\n", err)
+		return
+	}
+	var ids []string
+	for _, g := range grants {
+		if g.Requester == requester {
+			ids = append(ids, g.ID)
+		}
+	}
+	if len(ids) > 0 {
+		if _, err := client.Revoke(ctx, ids...); err != nil {
+			fmt.Fprintf(n.Stderr, "nod: %v\n", err)
+		}
+	}
+}
+
 // agents is what asking needs. The settings are read when they are needed, so
 // that no other command does. Broken ones must not keep a hook from deciding:
 // it goes by the defaults, which are the strict ones, and says so.
@@ -53,15 +87,17 @@ func (n *nod) agents() agents.Env {
 		}
 		return read
 	}
+	inboxes := func() string {
+		if n.getenv("PI_CODING_AGENT_DIR") != "" {
+			return n.dirs.Agent
+		}
+		return set().AgentDirs[0]
+	}
 	return agents.Env{
 		Stdin: n.Stdin, Stdout: n.Stdout, Stderr: n.Stderr, Environ: n.Environ, Getenv: n.getenv,
 		Home: n.home, Cwd: cwd, GOOS: runtime.GOOS, Now: time.Now, Dirs: n.dirs,
-		Inboxes: func() string {
-			if n.getenv("PI_CODING_AGENT_DIR") != "" {
-				return n.dirs.Agent
-			}
-			return set().AgentDirs[0]
-		},
+		Inboxes: inboxes,
+		Ended:   func(ctx context.Context, requester string) { n.ended(ctx, inboxes(), requester) },
 		Session: func() string { return set().Session },
 		Setting: func(agent string) agents.Setting {
 			h := set().Hook(agent)

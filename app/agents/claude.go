@@ -106,6 +106,27 @@ func claudeTold(event string) bool {
 	return false
 }
 
+func (Claude) ended(event string, data []byte) string { return claudeEnded(event, data) }
+
+// claudeEnded is the session or subagent of whose end the data tells.
+func claudeEnded(event string, data []byte) string {
+	m, err := object(data)
+	if err != nil {
+		return ""
+	}
+	f := &fields{m: m}
+	if e := f.text("hook_event_name"); e != "" {
+		event = e
+	}
+	switch event {
+	case "SessionEnd":
+		return f.text("session_id")
+	case "SubagentStop":
+		return f.text("agent_id")
+	}
+	return ""
+}
+
 // principal is who asks: the subagent, by its own id and kind, or the session.
 func principal(agent, title, session, sub, kind string) (engine.Principal, string) {
 	p := engine.Principal{SessionID: session, AgentName: agent}

@@ -38,6 +38,8 @@ func (a Codex) Parse(event string, data []byte, _ func(string) string) (*Call, e
 	return c, err
 }
 
+func (Codex) ended(event string, data []byte) string { return claudeEnded(event, data) }
+
 // Answer says deny, or allow where Codex itself asks. A PreToolUse hook that
 // says allow has failed for Codex, so there silence is what lets a call go on.
 // An interrupt would make it ignore even the denial.

@@ -42,6 +42,8 @@ type Env struct {
 	// Setting is what the user has set for an agent's hook; its zero fields
 	// mean the defaults.
 	Setting func(agent string) Setting
+	// Ended takes back what was granted to a requester that is no more.
+	Ended func(ctx context.Context, requester string)
 	// Executable is the absolute path of this program, which install writes.
 	Executable func() (string, error)
 }
@@ -203,7 +205,7 @@ func (f *flags) setting(s Setting) Setting {
 func (env Env) Hook(a Adapter, s Setting) *Hook {
 	return &Hook{
 		Adapter: a, Gate: env.Rules(), Parent: env.Parent, Mode: s.Mode, Unserved: s.Unserved,
-		Getenv: env.Getenv, Now: env.Now, Ancestors: ancestors, Getwd: func() (string, error) {
+		Getenv: env.Getenv, Now: env.Now, Ancestors: ancestors, Ended: env.Ended, Getwd: func() (string, error) {
 			if env.Cwd == "" {
 				return "", errors.New("the working directory can't be found")
 			}

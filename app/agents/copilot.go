@@ -113,6 +113,21 @@ func (Copilot) yields(ancestors [][]string) bool {
 	return false
 }
 
+func (Copilot) ended(event string, data []byte) string {
+	m, err := object(data)
+	if err != nil {
+		return ""
+	}
+	f := &fields{m: m}
+	switch event {
+	case "sessionEnd":
+		return f.text("sessionId")
+	case "subagentStop":
+		return f.text("agentId")
+	}
+	return claudeEnded(event, data)
+}
+
 type copilotAnswer struct {
 	Decision  string `json:"permissionDecision,omitempty"`
 	Reason    string `json:"permissionDecisionReason,omitempty"`

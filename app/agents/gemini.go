@@ -66,6 +66,8 @@ func (a Gemini) Parse(event string, data []byte, _ func(string) string) (*Call, 
 	return c, nil
 }
 
+func (Gemini) ended(event string, data []byte) string { return claudeEnded(event, data) }
+
 type geminiAnswer struct {
 	Decision   string `json:"decision,omitempty"`
 	Reason     string `json:"reason,omitempty"`

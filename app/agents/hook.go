@@ -49,6 +49,9 @@ type Hook struct {
 	Getenv  func(string) string
 	Getwd   func() (string, error)
 	Now     func() time.Time
+	// Ended, if set, is told of a session or subagent that has ended, by the id
+	// that its asks bore: what was granted to it ends too.
+	Ended func(ctx context.Context, requester string)
 	// Ancestors are the command lines of the processes that started the hook,
 	// the nearest first; nil: they are not known.
 	Ancestors func() [][]string
@@ -88,6 +91,12 @@ func (h *Hook) Run(ctx context.Context, event string, stdin io.Reader) (r Reply)
 	}
 	switch {
 	case errors.Is(err, ErrNoCall):
+		if e, ok := h.Adapter.(ender); ok && h.Ended != nil {
+			if id := e.ended(event, data); id != "" {
+				h.Ended(ctx, id)
+				return Reply{}
+			}
+		}
 		return Reply{Stderr: oneLine("nod: " + err.Error() + ": no opinion")}
 	case err != nil:
 		return blocked("Nod can't judge this call, so it was denied: " + err.Error())
@@ -97,6 +106,12 @@ func (h *Hook) Run(ctx context.Context, event string, stdin io.Reader) (r Reply)
 		o = Outcome{}
 	}
 	return h.Adapter.Answer(call, o)
+}
+
+// ender is an agent that tells when a session or a subagent has ended.
+type ender interface {
+	// ended is the id of what ended, empty if nothing did.
+	ended(event string, data []byte) string
 }
 
 // deny answers for a call of which c is what could be read.

@@ -234,6 +234,35 @@ func TestPanicIsADenial(t *testing.T) {
 	}
 }
 
+// TestEndsAreTold checks that the end of a session or a subagent is known, by
+// the id that its asks bore.
+func TestEndsAreTold(t *testing.T) {
+	told := map[string]int{}
+	payloads(t, func(a Adapter, name string, p payload) {
+		h := hook(said{}, &answers{})
+		h.Adapter, h.Getenv = a, p.getenv
+		h.Ended = func(_ context.Context, id string) {
+			if id == "" {
+				t.Errorf("%s: %s: nobody ended", a.Name(), name)
+			}
+			told[a.Name()+" "+p.Event]++
+		}
+		if r := h.Run(t.Context(), p.Event, bytes.NewReader(p.Stdin)); strings.Contains(p.Event, "End") && (r.Exit != 0 || len(r.Stdout) > 0) {
+			t.Errorf("%s: %s: %+v", a.Name(), name, r)
+		}
+	})
+	for _, want := range []string{"claude-code SessionEnd", "claude-code SubagentStop", "codex SessionEnd", "codex SubagentStop", "gemini SessionEnd", "copilot sessionEnd", "copilot subagentStop"} {
+		if told[want] == 0 {
+			t.Errorf("%s was not told", want)
+		}
+	}
+	for name := range told {
+		if !strings.Contains(strings.ToLower(name), "end") && !strings.Contains(strings.ToLower(name), "subagentstop") {
+			t.Errorf("%s is no end", name)
+		}
+	}
+}
+
 // TestCopilotsOwnDenyRulesAreNotLifted holds that Nod says no allow where
 // Copilot would let it lift a rule of its user's.
 func TestCopilotsOwnDenyRulesAreNotLifted(t *testing.T) {

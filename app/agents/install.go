@@ -288,7 +288,7 @@ func everywhere(parts []part) []part {
 		if len(p.path) != 2 {
 			continue
 		}
-		for _, event := range []string{"PreToolUse", "PermissionRequest", "BeforeTool", "preToolUse", "permissionRequest", "beforeShellExecution", "beforeMCPExecution", "beforeReadFile"} {
+		for _, event := range []string{"PreToolUse", "PermissionRequest", "SessionEnd", "SubagentStop", "BeforeTool", "preToolUse", "permissionRequest", "beforeShellExecution", "beforeMCPExecution", "beforeReadFile"} {
 			more = append(more, part{path: []string{p.path[0], event}})
 		}
 		break

@@ -48,6 +48,7 @@ func (a Claude) setup(s site, mode Mode, command commander) setup {
 			{Type: "command", Command: shellLine(command("", hookFor)), Timeout: seconds},
 		}}})
 	}
+	out.parts = append(out.parts, ends(command, "SessionEnd", "SubagentStop")...)
 	out.notes = append(out.notes,
 		"sessions that run already keep their hooks: start Claude Code anew",
 		"claude --bare skips all hooks, and so does a folder that was not trusted in its own dialog")
@@ -61,15 +62,31 @@ func (a Codex) setup(s site, _ Mode, command commander) setup {
 			{Type: "command", Command: shellLine(command("", hookFor)), Timeout: seconds},
 		}}})
 	}
+	out.parts = append(out.parts, ends(command, "SessionEnd", "SubagentStop")...)
 	return out
+}
+
+// ends are the events by which Nod hears that what was granted to a session or
+// a subagent ends with it.
+func ends(command commander, events ...string) []part {
+	var parts []part
+	for _, e := range events {
+		parts = append(parts, part{[]string{"hooks", e}, hookGroup{Hooks: []hookCommand{{Type: "command", Command: shellLine(command("", hookFor)), Timeout: 10}}}})
+	}
+	return parts
 }
 
 func (a Gemini) setup(s site, _ Mode, command commander) setup {
 	return setup{
 		file: s.path("", ".gemini", ".gemini", "settings.json"),
-		parts: []part{{[]string{"hooks", "BeforeTool"}, hookGroup{Matcher: ".*", Hooks: []hookCommand{
-			{Name: "nod", Type: "command", Command: shellLine(command("", hookFor)), Timeout: seconds * 1000}, // ms
-		}}}},
+		parts: []part{
+			{[]string{"hooks", "BeforeTool"}, hookGroup{Matcher: ".*", Hooks: []hookCommand{
+				{Name: "nod", Type: "command", Command: shellLine(command("", hookFor)), Timeout: seconds * 1000}, // ms
+			}}},
+			{[]string{"hooks", "SessionEnd"}, hookGroup{Hooks: []hookCommand{
+				{Name: "nod", Type: "command", Command: shellLine(command("", hookFor)), Timeout: 10_000},
+			}}},
+		},
 		notes: []string{
 			"without a terminal Gemini CLI does not offer tools that its own policy would ask about: allow them there (a policy rule, or --yolo) and let Nod decide",
 			"a project's hooks run only in a folder that Gemini CLI trusts",
@@ -81,14 +98,16 @@ func (a Copilot) setup(s site, _ Mode, command commander) setup {
 	type events struct {
 		Pre  []hookCommand `json:"preToolUse"`
 		Asks []hookCommand `json:"permissionRequest"`
+		End  []hookCommand `json:"sessionEnd"`
+		Stop []hookCommand `json:"subagentStop"`
 	}
-	hook := func(event string) []hookCommand {
-		return []hookCommand{{Type: "command", Bash: shellLine(command(event, hookFor)), TimeoutSec: seconds}}
+	hook := func(event string, timeout int) []hookCommand {
+		return []hookCommand{{Type: "command", Bash: shellLine(command(event, hookFor)), TimeoutSec: timeout}}
 	}
 	text, err := indented(struct {
 		Version int    `json:"version"`
 		Hooks   events `json:"hooks"`
-	}{1, events{hook("preToolUse"), hook("permissionRequest")}})
+	}{1, events{hook("preToolUse", seconds), hook("permissionRequest", seconds), hook("sessionEnd", 10), hook("subagentStop", 10)}})
 	if err != nil {
 		panic(err) // strings and numbers always can be written
 	}
