@@ -44,6 +44,9 @@ type Grant struct {
 	LastUse   time.Time `json:"lastUse,omitzero"`
 }
 
+// GrantsKey is the key with which the view nod shows the grants.
+const GrantsKey = "grants"
+
 // Ended is how a recent ask ended, for the list of what was decided.
 type Ended struct {
 	Key   string    `json:"key"`
@@ -65,7 +68,7 @@ type Down struct {
 	Problems []string `json:"problems,omitempty"` // where the user must act, one sentence each
 	Serving  []string `json:"serving,omitempty"`  // "session in directory", one per inbox
 
-	// show: bring View to the front; Key names the ask, if any.
+	// show: bring View to the front; Key names the ask, if any, or is GrantsKey.
 	View  string `json:"view,omitempty"` // ask or nod
 	Key   string `json:"key,omitempty"`
 	Focus bool   `json:"focus,omitempty"` // show: the human asked for it, so it may take the keyboard

@@ -160,6 +160,8 @@ func (t *Tray) clicked(ctx context.Context, quit context.CancelFunc, c click) {
 		t.windows.show(viewAsk, c.key, "")
 	case clickNod:
 		t.windows.show(viewNod, "", "")
+	case clickGrants:
+		t.windows.show(viewNod, pipe.GrantsKey, "")
 	case clickRevoke:
 		if err := n.Revoke(c.key); err != nil {
 			t.cfg.Log.Warn("revoking a grant", "error", err)

@@ -34,6 +34,7 @@ type clickKind int
 const (
 	clickAsk clickKind = iota + 1
 	clickNod
+	clickGrants // the window, at its grants
 	clickRevoke
 	clickClear
 	clickPause
@@ -88,8 +89,7 @@ type grantSlot struct {
 // newMenu makes the items. It must run in the library's ready callback.
 func newMenu(ctx context.Context, desktop string) *menu {
 	m := &menu{raw: make(chan *item, 16), gone: func() bool { return false }}
-	up := strings.ToUpper(desktop)
-	m.shallow = strings.Contains(up, "GNOME")
+	m.shallow = shallowMenus(desktop)
 	top := func(title string) *item { return m.add(ctx, systray.AddMenuItem(title, ""), title) }
 	sub := func(parent *item, title string) *item {
 		return m.add(ctx, parent.AddSubMenuItem(title, ""), title)
@@ -231,7 +231,7 @@ func (m *menu) showGrants(ctx context.Context, grants []pipe.Grant, now time.Tim
 		m.showGrant(ctx, s, grants[n], now)
 	}
 	if more := len(grants) - held; more > 0 {
-		put(m.moreGr, fmt.Sprintf("%d more…", more), click{what: clickNod}, false)
+		put(m.moreGr, fmt.Sprintf("%d more…", more), click{what: clickGrants}, false)
 	} else {
 		m.hide(ctx, m.moreGr)
 	}
@@ -239,7 +239,7 @@ func (m *menu) showGrants(ctx context.Context, grants []pipe.Grant, now time.Tim
 	case len(grants) == 0:
 		m.hide(ctx, m.clearAll)
 	case m.shallow:
-		put(m.clearAll, "Revoke all…", click{what: clickNod}, false) // the window asks
+		put(m.clearAll, "Revoke all…", click{what: clickGrants}, false) // the window asks
 	default:
 		put(m.clearAll, "Revoke all…", click{}, false)
 		put(m.clear, "Yes, revoke all "+fmt.Sprint(len(grants)), click{what: clickClear}, false)
@@ -255,10 +255,6 @@ func (m *menu) showGrant(ctx context.Context, s *grantSlot, g pipe.Grant, now ti
 		}
 	}
 	title := visible.Line(g.Surface, 24) + " " + visible.Line(g.Pattern, 50) + " (" + whom + ")"
-	if m.shallow {
-		m.put(ctx, s.head, title, click{what: clickNod}, false, now) // the window asks
-		return
-	}
 	used := "not used yet"
 	if g.Hits > 0 {
 		used = "used " + plural(g.Hits, "times")
@@ -266,6 +262,10 @@ func (m *menu) showGrant(ctx context.Context, s *grantSlot, g pipe.Grant, now ti
 	detail := "since " + g.Since.Local().Format("15:04") + ", " + used
 	if !g.Until.IsZero() {
 		detail += ", until " + g.Until.Local().Format("15:04")
+	}
+	if m.shallow {
+		m.put(ctx, s.head, title+", "+detail, click{what: clickGrants}, false, now) // the window asks
+		return
 	}
 	m.put(ctx, s.head, title, click{}, false, now)
 	m.put(ctx, s.detail, detail, click{}, true, now)
@@ -315,6 +315,15 @@ func (m *menu) breathe(ctx context.Context) {
 	case <-ctx.Done():
 	case <-time.After(m.delay):
 	}
+}
+
+// shallowMenus reports whether a desktop may show a menu within a menu within
+// the menu without its items. GNOME has no such menus, and panels that read the
+// menu by libdbusmenu-gtk (Xfce, MATE, Cinnamon, Budgie) lose the innermost
+// items when all of them come to be shown together.
+func shallowMenus(desktop string) bool {
+	up := strings.ToUpper(desktop)
+	return runtime.GOOS != "windows" && runtime.GOOS != "darwin" && !strings.Contains(up, "KDE") && !strings.Contains(up, "LXQT")
 }
 
 // delayFor is how long a desktop wants between two changes of a menu.

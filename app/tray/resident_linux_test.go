@@ -435,16 +435,20 @@ func TestTheTray(t *testing.T) {
 	r.leaves()
 }
 
-func TestGNOMEHasNoMenusInMenus(t *testing.T) {
+func TestGNOMEHasNoMenusInMenus(t *testing.T) { noMenusInMenus(t, "ubuntu:GNOME") }
+func TestNorHasXfce(t *testing.T)             { noMenusInMenus(t, "XFCE") }
+
+func noMenusInMenus(t *testing.T, desktop string) {
+	t.Helper()
 	b := notifytest.StartBus(t)
 	h := startHost(t, b)
-	r := startResident(t, b, "XDG_CURRENT_DESKTOP=ubuntu:GNOME")
-	r.do(order{Do: "grants", Grants: []pipe.Grant{{ID: "g1", Surface: "bash", Pattern: "ls *"}}})
+	r := startResident(t, b, "XDG_CURRENT_DESKTOP="+desktop)
+	r.do(order{Do: "grants", Grants: []pipe.Grant{{ID: "g1", Surface: "bash", Pattern: "ls *", Since: time.Date(2026, 1, 2, 12, 30, 0, 0, time.Local)}}})
 	h.reads(`
 		[Nod: nothing waits]
 		--
 		Grants (1)
-		  bash ls * (whole session)
+		  bash ls * (whole session), since 12:30, not used yet
 		  Revoke all…
 		--
 		Pause
@@ -454,9 +458,9 @@ func TestGNOMEHasNoMenusInMenus(t *testing.T) {
 		Quit Nod`)
 	h.clicks("Grants", "bash")
 	w := r.at.next()
-	w.shown(viewNod, "")
+	w.shown(viewNod, pipe.GrantsKey)
 	h.clicks("Grants", "Revoke all…")
-	w.shown(viewNod, "")
+	w.shown(viewNod, pipe.GrantsKey)
 	if got := fmt.Sprint(r.do(order{Do: "stop"}).Grants); got != "[g1]" {
 		t.Errorf("a click without a confirm left %s", got)
 	}

@@ -134,10 +134,13 @@ func (o *overview) show(d pipe.Down) {
 	o.tabs.Items[0].Text = counted("Waiting", total)
 	o.tabs.Items[1].Text = counted("Grants", len(d.Grants))
 	if first && total == 0 && len(d.Grants) > 0 {
-		o.tabs.SelectIndex(1)
+		o.showGrants()
 	}
 	o.tabs.Refresh()
 }
+
+// showGrants turns to the grants.
+func (o *overview) showGrants() { o.tabs.SelectIndex(1) }
 
 // tick draws what waits, and how long it still does.
 func (o *overview) tick() {

@@ -55,6 +55,19 @@ func (s *stage) nth(text string, i int) *widget.Button {
 	return nil
 }
 
+func TestTheGrantsAreShownWhenAskedFor(t *testing.T) {
+	s := newStage(t)
+	s.Receive(pipe.Down{Type: "state", Asks: []pipe.Ask{s.ask(1)}, Total: 1, Grants: []pipe.Grant{{ID: "g", Surface: "bash", Pattern: "ls *"}}})
+	s.Receive(pipe.Down{Type: "show", View: "nod", Focus: true})
+	if at := s.nod.tabs.SelectedIndex(); at != 0 {
+		t.Errorf("tab %d, want what waits", at)
+	}
+	s.Receive(pipe.Down{Type: "show", View: "nod", Key: pipe.GrantsKey, Focus: true})
+	if at := s.nod.tabs.SelectedIndex(); at != 1 {
+		t.Errorf("tab %d, want the grants", at)
+	}
+}
+
 func TestOverviewShowsEverything(t *testing.T) {
 	s := newStage(t)
 	s.openNod(s.full())

@@ -75,6 +75,9 @@ func (s *Screen) Receive(d pipe.Down) bool {
 	case "show":
 		if d.View == "nod" {
 			s.showNod(d.Focus)
+			if d.Key == pipe.GrantsKey {
+				s.nod.showGrants()
+			}
 		} else {
 			s.showAsk(d.Key, d.Focus)
 		}
