@@ -158,7 +158,7 @@ func TestApprovedForTheWholeSession(t *testing.T) {
 	if len(grants) != 1 || grants[0].Surface != "bash" || grants[0].Pattern != "touch *" || grants[0].Hits != 1 || grants[0].SessionID != session {
 		t.Fatalf("the grants: %+v", grants)
 	}
-	h.awaitItem("Grants (1)", "bash touch *", "since ")
+	h.awaitItem("Grants (1)", "bash touch * (whole session), since ")
 
 	// Once revoked, it asks again.
 	if code, out, errs := m.run("grants", "revoke", grants[0].ID); code != 0 || out != "1 revoked\n" {

@@ -81,12 +81,23 @@ func TestARealPanel(t *testing.T) {
 	eventually(t, "no notification", func() bool { return len(m.screen.Notifications(t)) == 0 })
 	m.do("mousemove", "1264", "14", "click", "1")
 	m.screen.Settled(t, "tray-menu")
-	// Into the submenu of the grants: up from the end.
-	m.do("key", "Up", "Up", "Up", "Up", "Up", "Right", "Right")
+	m.do("key", "Up", "Up", "Up", "Up", "Up", "Right") // the grants, up from the end
 	m.do("mousemove", "640", "760")
 	time.Sleep(alive) // a panel asks for a submenu when it is opened
 	m.screen.Settled(t, "readme-tray-menu")
-	m.do("key", "Left", "Left", "Down", "Return") // Pause
+	m.do("key", "Return") // the grant: its window asks before it revokes
+	w = m.window("Nod")
+	m.screen.Settled(t, "window-grants")
+	m.do("windowactivate", "--sync", w)
+	m.do("key", "Escape")
+	m.noWindow()
+	if g := m.grants(); len(g) != 1 || g[0].Hits != 2 {
+		t.Errorf("the grants: %+v", g)
+	}
+
+	m.do("mousemove", "1264", "14", "click", "1")
+	time.Sleep(alive)
+	m.do("key", "Up", "Up", "Up", "Up", "Return") // Pause
 	eventually(t, "the pause", func() bool { return m.status().Paused })
 	m.screen.Settled(t, "tray-paused")
 
