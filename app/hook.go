@@ -31,7 +31,7 @@ func (n *nod) hookFindings() []doctor.Finding {
 		case h.State == "outdated":
 			f.Level, f.Says, f.Remedy = doctor.Bad, h.Problem, "nod hook install "+h.Agent
 		case len(h.Warnings) > 0:
-			f.Level, f.Says, f.Remedy = doctor.Bad, h.Warnings[0], "mend "+h.File
+			f.Level, f.Says, f.Remedy = doctor.Warn, h.Warnings[0], "see: nod hook status "+h.Agent
 		}
 		list = append(list, f)
 	}

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,28 @@ import (
 
 func (Codex) untrusted() string {
 	return "Codex skips hooks that were not trusted, and says nothing: trust them with /hooks in Codex, or run: nod hook install codex --trust"
+}
+
+// doubts says that nothing in Codex's configuration speaks of trust in the hooks
+// of file. Whether the trust is still good only Codex can tell.
+func (a Codex) doubts(file string) string {
+	config, _, err := read(filepath.Join(filepath.Dir(file), "config.toml"))
+	if err != nil {
+		return ""
+	}
+	for _, name := range []string{file, real(file)} {
+		if bytes.Contains(config, []byte(name+":pre_tool_use:")) {
+			return ""
+		}
+	}
+	return a.untrusted()
+}
+
+func real(path string) string {
+	if p, err := filepath.EvalSymlinks(path); err == nil {
+		return p
+	}
+	return path
 }
 
 // trust tells Codex that its user trusts the hooks in file, by the protocol of
@@ -199,11 +222,4 @@ func (s *codexServer) hooks(cwd, file string) ([]codexHook, error) {
 	return mine, nil
 }
 
-func sameFile(a, b string) bool {
-	if a == b {
-		return true
-	}
-	ra, errA := filepath.EvalSymlinks(a)
-	rb, errB := filepath.EvalSymlinks(b)
-	return errA == nil && errB == nil && ra == rb
-}
+func sameFile(a, b string) bool { return a == b || real(a) == real(b) }

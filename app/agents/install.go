@@ -442,6 +442,7 @@ func oneAgent(_ *cobra.Command, args []string) error {
 type truster interface {
 	trust(ctx context.Context, env Env, file string) error
 	untrusted() string
+	doubts(file string) string
 }
 
 // install writes s and reports whether that changed anything.
@@ -690,6 +691,11 @@ func (env Env) state(a installer, w where) (Installed, error) {
 		}
 		if warning := s.unread(a.Title(), now); warning != "" {
 			st.Warnings = append(st.Warnings, warning)
+		}
+		if t, ok := a.(truster); ok && !w.project {
+			if doubt := t.doubts(s.file); doubt != "" {
+				st.Warnings = append(st.Warnings, doubt)
+			}
 		}
 	}
 	return st, nil

@@ -268,6 +268,21 @@ func TestUninstallAfterChanges(t *testing.T) {
 	}
 }
 
+// TestStatusDoubtsTrust says that Codex passes over the hook, until its
+// configuration speaks of it.
+func TestStatusDoubtsTrust(t *testing.T) {
+	d := newDesk(t)
+	d.must("hook", "install", "codex")
+	if out := d.must("hook", "status", "codex"); !strings.Contains(out, "Codex skips hooks that were not trusted") {
+		t.Error(out)
+	}
+	file := filepath.Join(d.home, ".codex", "hooks.json")
+	d.write(".codex/config.toml", "[hooks.state.\""+file+":pre_tool_use:0:0\"]\ntrusted_hash = \"sha256:1\"\n")
+	if out := d.must("hook", "status", "codex"); strings.Contains(out, "trusted") {
+		t.Error(out)
+	}
+}
+
 // TestStrictSettingsAreWarnedOf says where comments keep an agent from reading
 // its settings at all.
 func TestStrictSettingsAreWarnedOf(t *testing.T) {

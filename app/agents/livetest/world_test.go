@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -115,6 +116,12 @@ func (w *world) install(more ...string) {
 	c.Env, c.Dir = w.env(), w.proj
 	if out, err := c.CombinedOutput(); err != nil {
 		w.t.Fatalf("nod hook install: %v\n%s", err, out)
+	}
+	c = exec.Command(w.nod, "hook", "status", w.c.name)
+	c.Env, c.Dir = w.env(), w.proj
+	out, err := c.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), " installed ") || slices.Contains(w.c.install, "--trust") && strings.Contains(string(out), "trusted") {
+		w.t.Errorf("nod hook status: %v\n%s", err, out)
 	}
 }
 
