@@ -112,10 +112,10 @@ func TestApprovedForThisSubagent(t *testing.T) {
 	m.serve()
 	c := m.child("scout", bash("touch made"), bash("touch made"))
 	w := m.review("scout")
-	m.screen.Settled(t, "dialog-ask")
+	m.screen.Screenshot(t, "dialog-ask")
 	m.press(allowForSession)
 	m.awaitAlive(w, scopeButton)
-	m.screen.Settled(t, "dialog-scope")
+	m.screen.Screenshot(t, "dialog-scope")
 	m.press(confirmScope)
 
 	if got := c.finish(); !slices.Equal(got, []string{ran, ran}) || !c.made("made") {
@@ -139,7 +139,7 @@ func TestApprovedForTheWholeSession(t *testing.T) {
 	m.awaitAlive(w, scopeButton)
 	m.press(wholeSession)
 	m.awaitAlive(w, sessionButton)
-	m.screen.Settled(t, "dialog-whole-session")
+	m.screen.Screenshot(t, "dialog-whole-session")
 	m.do("key", "Tab", "Tab", "space") // over Back to the button
 	if got := first.finish(); !slices.Equal(got, []string{ran}) || !first.made("made") {
 		t.Errorf("the model saw %q", got)
@@ -197,10 +197,11 @@ func TestDeniedWithReason(t *testing.T) {
 	c := m.child("scout", bash("touch made"))
 	w := m.review("scout")
 	m.press(denyWithReason)
-	m.screen.Settled(t, "dialog-why")
+	time.Sleep(alive)
+	m.screen.Screenshot(t, "dialog-why")
 	m.typeText(reason)
 	m.awaitAlive(w, reasonButton)
-	m.screen.Settled(t, "dialog-reason")
+	m.screen.Screenshot(t, "dialog-reason")
 	m.do("key", "Tab", "Tab", "space") // over Back to the button
 	got := c.finish()
 	if len(got) != 1 || !strings.Contains(got[0], reason) || c.made("made") {

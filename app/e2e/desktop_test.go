@@ -110,7 +110,7 @@ func TestABurstIsOneNotification(t *testing.T) {
 		w := m.window("bash")
 		m.focus(w)
 		if left == 5 {
-			m.screen.Settled(t, "dialog-queue")
+			m.screen.Screenshot(t, "dialog-queue")
 		}
 		m.press(deny)
 		eventually(t, "one ask fewer", func() bool { return len(m.spooled("responses")) == 6-left })
@@ -171,7 +171,7 @@ func TestTheAgentTakesItsAskBack(t *testing.T) {
 	m.screen.Notification(t)
 	m.remove("requests", "one.json")
 	h.awaitTooltip("nothing waits")
-	m.screen.Settled(t, "dialog-withdrawn")
+	m.screen.Screenshot(t, "dialog-withdrawn")
 	m.quiet(h) // the window says how it ended, and goes
 	m.awaitLog("forwarded_permission.withdrawn", 1)
 }
@@ -188,7 +188,7 @@ func TestASecondStartShowsTheFirst(t *testing.T) {
 		t.Errorf("the second start ended with %d: %s", code, errs)
 	}
 	w := m.window("Nod")
-	m.screen.Settled(t, "window-nod")
+	m.screen.Screenshot(t, "window-nod")
 	// A window that dies comes again; one that is closed does not.
 	pid, err := m.xdotool("getwindowpid", w)
 	if err != nil {
@@ -288,7 +288,7 @@ func TestHostileText(t *testing.T) {
 	h.awaitTooltip("3 asks wait")
 	h.click(`scout: ls \u202Etxt.exe`)
 	m.window("scout")
-	m.screen.Settled(t, "dialog-hostile")
+	m.screen.Screenshot(t, "dialog-hostile")
 	if m.exists("pwned") {
 		t.Error("text of an agent was run")
 	}

@@ -71,7 +71,7 @@ func TestARealPanel(t *testing.T) {
 	m.focus(w)
 	m.do("mousemove", "640", "760")
 	time.Sleep(alive)
-	m.screen.Settled(t, "readme-dialog")
+	m.screen.Screenshot(t, "readme-dialog")
 	m.do("key", "Escape") // decides nothing
 	m.noWindow()
 
@@ -87,7 +87,7 @@ func TestARealPanel(t *testing.T) {
 	m.screen.Settled(t, "readme-tray-menu")
 	m.do("key", "Return") // the grant: its window asks before it revokes
 	w = m.window("Nod")
-	m.screen.Settled(t, "window-grants")
+	m.screen.Screenshot(t, "window-grants")
 	m.do("windowactivate", "--sync", w)
 	m.do("key", "Escape")
 	m.noWindow()
