@@ -35,7 +35,9 @@ type serving struct {
 	frontend string // desktop, terminal or none
 	program  string // of --exec
 	global   string // of --policy
-	parent   string // the session above, which is asked what the rules leave open; empty: none
+	adopt    bool
+	delay    time.Duration // of adopting
+	parent   string        // the session above, which is asked what the rules leave open; empty: none
 
 	place control.Place
 	log   string // the review log's path
@@ -48,6 +50,7 @@ type serving struct {
 func (n *nod) serveCommand() *cobra.Command {
 	var sessions, agentDirs []string
 	var frontend, exec, policyPath, parent string
+	var adopt bool
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve: decide by rules, ask you about the rest, answer the agents",
@@ -80,6 +83,12 @@ rules and asks you about the rest. Defaults come from the settings file.`,
 			if s.frontend, err = n.chooseFrontend(frontend); err != nil {
 				return err
 			}
+			if s.adopt = set.Adopt; c.Flags().Changed("adopt") {
+				s.adopt = adopt
+			}
+			if s.delay = forwarding.DefaultAdoptDelay; set.AdoptDelayMs != nil {
+				s.delay = time.Duration(*set.AdoptDelayMs) * time.Millisecond
+			}
 			if !c.Flags().Changed("parent") {
 				parent = n.parentAbove(s)
 			}
@@ -97,6 +106,7 @@ rules and asks you about the rest. Defaults come from the settings file.`,
 	f.StringVar(&frontend, "frontend", settings.Auto, "where you answer: auto, desktop, terminal or none")
 	f.StringVar(&exec, "exec", "", "`PROGRAM` that answers asks: the ask as JSON on its stdin, its answer on its stdout")
 	f.StringVar(&policyPath, "policy", "", "policy `FILE` in place of the global policy")
+	f.BoolVar(&adopt, "adopt", false, "also serve the sessions of these agent directories that nobody else serves")
 	f.StringVar(&parent, "parent", "", "`ID` of a session that is asked what the rules leave open (default: with --frontend none, the parent session that the environment names)")
 	return c
 }
@@ -296,12 +306,37 @@ func (n *nod) startServers(ctx context.Context, wg *sync.WaitGroup, nd *node.Nod
 			nd.Serves(inbox, false)
 		})
 	}
+	if s.adopt {
+		n.startAdopters(ctx, wg, nd, s, forwarding.ServerConfig{Decider: nd, Beat: beat, Log: review, Problem: nd.Problem})
+	}
 	wg.Go(func() {
 		announced.Wait()
 		if s.ready != nil {
 			s.ready()
 		}
 	})
+}
+
+// startAdopters serves what nobody else serves in the agent directories.
+func (n *nod) startAdopters(ctx context.Context, wg *sync.WaitGroup, nd *node.Node, s serving, server forwarding.ServerConfig) {
+	for _, dir := range agentDirs(s.inboxes) {
+		server.Timeout = nd.Timeout(node.Inbox{AgentDir: dir})
+		a := &forwarding.Adopter{AgentDir: dir, Delay: s.delay, Server: server}
+		for _, i := range s.inboxes {
+			if i.AgentDir == dir {
+				a.Mine = append(a.Mine, i.SessionID)
+			}
+		}
+		if s.parent != "" {
+			a.Mine = append(a.Mine, s.parent) // what goes there must not come back
+		}
+		a.Adopted = func(id string, on bool) { nd.Adopts(node.Inbox{AgentDir: dir, SessionID: id}, on) }
+		wg.Go(func() {
+			if err := a.Run(ctx); err != nil {
+				nd.Problem("adopting in "+dir, "Inboxes that nobody serves are not adopted: "+err.Error())
+			}
+		})
+	}
 }
 
 // holds are the directories that no other Nod may hold: the agent directories,

@@ -21,7 +21,8 @@ type served struct {
 	SessionID string `json:"sessionId"`
 	State     string `json:"state"` // alive, absent, dead_pid or stale
 	PID       int    `json:"pid,omitempty"`
-	AgeMS     int64  `json:"ageMs,omitempty"` // since the last refresh
+	AgeMS     int64  `json:"ageMs,omitempty"`   // since the last refresh
+	StandIn   bool   `json:"standIn,omitempty"` // by a Nod that adopted it
 }
 
 // statusReport is what nod status --json prints.
@@ -86,7 +87,7 @@ func readServed(dir string, configured []string) ([]served, error) {
 	var list []served
 	seen := map[string]bool{}
 	for _, e := range entries {
-		s := served{AgentDir: dir, SessionID: e.Record.SessionID, State: string(e.State), PID: e.Record.PID}
+		s := served{AgentDir: dir, SessionID: e.Record.SessionID, State: string(e.State), PID: e.Record.PID, StandIn: e.Record.StandIn}
 		if e.State == heartbeat.Absent {
 			s.SessionID = e.File
 		} else {
@@ -129,7 +130,11 @@ func (r statusReport) print(w io.Writer) error {
 			pid = fmt.Sprint(s.PID)
 			age = (time.Duration(s.AgeMS) * time.Millisecond).Round(100*time.Millisecond).String() + " ago"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", visible.Line(s.SessionID, 60), s.State, pid, age, visible.Line(s.AgentDir, 0))
+		state := s.State
+		if s.StandIn {
+			state += ", adopted"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", visible.Line(s.SessionID, 60), state, pid, age, visible.Line(s.AgentDir, 0))
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("printing the status: %w", err)

@@ -102,7 +102,10 @@ func byHand(t *testing.T, dir string, respond func(path, id string)) {
 	})
 }
 
-func put(t *testing.T, path, text string) {
+func put(t testing.TB, path, text string) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Error(err)
+	}
 	temp := path + ".part"
 	if err := os.WriteFile(temp, []byte(text), 0o600); err != nil {
 		t.Error(err)

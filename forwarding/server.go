@@ -72,6 +72,7 @@ var (
 	whyChanged  = &Withdrawn{"The request's file was changed while it waited, so it is not the one that was shown."}
 	whyExpired  = &Withdrawn{"The agent waits no longer."}
 	whyStopping = &Withdrawn{"Nod stops; the request waits for the next start."}
+	whyServed   = &Withdrawn{"Another process serves this session now, and has the request."}
 )
 
 // ErrServed says that another living process serves the session.
@@ -91,8 +92,9 @@ type ServerConfig struct {
 	// still gets its plain approval.
 	Grant func(in *Inbound) error
 
-	// StepBack, if set, makes the server end with ErrServed when another
-	// living process announces the session; the record is left to it.
+	// StepBack, if set, makes the server a stand-in: it ends with ErrServed
+	// when another living process announces the session, and leaves the record
+	// to it.
 	StepBack func(by heartbeat.Record)
 
 	// Ready, if set, is called once: the inbox is watched and the heartbeat
@@ -222,14 +224,15 @@ func (s *Server) Pending() int {
 
 // Run serves until ctx ends, and then returns nil; every ask is withdrawn
 // before it returns. It returns an error that wraps ErrServed, at once or
-// later, if another living process serves the session. A directory that cannot
+// later, if another living process serves the session; one that only stands in
+// is no hindrance. A directory that cannot
 // be used is a problem and is tried again, not an error. Run may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	if s.err != nil {
 		return fmt.Errorf("serving session %q: %w", s.cfg.SessionID, s.err)
 	}
 	reader := heartbeat.Reader{Clock: s.cfg.Clock}
-	if state, rec := reader.Read(ServingDir(s.cfg.AgentDir), s.cfg.SessionID); state == heartbeat.Alive && rec.PID != os.Getpid() {
+	if state, rec := reader.Read(ServingDir(s.cfg.AgentDir), s.cfg.SessionID); state == heartbeat.Alive && rec.PID != os.Getpid() && (!rec.StandIn || s.cfg.StepBack != nil) {
 		return fmt.Errorf("serving session %q: %w (pid %d)", s.cfg.SessionID, ErrServed, rec.PID)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
@@ -237,7 +240,6 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.watch.close()
 
 	var beat *heartbeat.Announcement
-	why := "stopped"
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var nextReap time.Time
@@ -246,12 +248,10 @@ func (s *Server) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			if c := context.Cause(ctx); errors.Is(c, ErrServed) {
-				why = c.Error()
-			}
-			s.shutDown(beat, why)
-			if c := context.Cause(ctx); errors.Is(c, ErrServed) {
+				s.shutDown(beat, c.Error(), whyServed)
 				return fmt.Errorf("serving session %q: %w", s.cfg.SessionID, c)
 			}
+			s.shutDown(beat, "stopped", whyStopping)
 			return nil
 		case <-s.watch.wake:
 			names, all = s.watch.take()
@@ -303,7 +303,7 @@ func (s *Server) announce(stop context.CancelCauseFunc) *heartbeat.Announcement 
 	return beat
 }
 
-func (s *Server) shutDown(beat *heartbeat.Announcement, why string) {
+func (s *Server) shutDown(beat *heartbeat.Announcement, why string, withdrawn *Withdrawn) {
 	if beat != nil {
 		if err := beat.Withdraw(); err != nil {
 			s.log.Record(EventError, slog.String("file", ServingDir(s.cfg.AgentDir)), slog.String("reason", err.Error()))
@@ -311,7 +311,7 @@ func (s *Server) shutDown(beat *heartbeat.Announcement, why string) {
 	}
 	s.mu.Lock()
 	for _, e := range s.entries {
-		e.cancel(whyStopping)
+		e.cancel(withdrawn)
 	}
 	s.mu.Unlock()
 	s.asks.Wait()

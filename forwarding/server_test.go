@@ -350,7 +350,7 @@ func TestStepBack(t *testing.T) {
 	if err := <-done; !errors.Is(err, ErrServed) {
 		t.Errorf("Run: %v", err)
 	}
-	if h.end("r1") != whyStopping.Why || exists(responsePath(dir, "desk", "r1")) {
+	if h.end("r1") != whyServed.Why || exists(responsePath(dir, "desk", "r1")) {
 		t.Errorf("the ask ended because %q", h.end("r1"))
 	}
 	if data, err := os.ReadFile(filepath.Join(ServingDir(dir), "desk.json")); err != nil || string(data) != text {

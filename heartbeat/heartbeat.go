@@ -7,7 +7,8 @@
 // convention has it. A Writer adds three fields that other readers ignore:
 // "processStart" and "bootId", so that a reused process id is not taken for
 // the server, and "bootMs", so that a wall clock that is set back or forth
-// makes no record look old or young.
+// makes no record look old or young. A process that only stands in for a
+// session until its real one comes adds "standIn".
 //
 // A record is a hint, not a lock: two processes can announce one session, and
 // any program of the same user can write one. Nothing is approved because of it.
@@ -41,7 +42,7 @@ const (
 	Stale   State = "stale"    // not refreshed for StaleAge or longer
 )
 
-// Record is one heartbeat. The last three fields are empty or zero in records
+// Record is one heartbeat. The last four fields are empty or zero in records
 // of other programs.
 type Record struct {
 	SessionID string
@@ -51,6 +52,7 @@ type Record struct {
 	ProcessStart string        // when the process started, in the platform's own words; compared for equality only
 	BootID       string        // of the running kernel
 	Boot         time.Duration // since that boot, running through suspend; zero if unknown
+	StandIn      bool          // the writer steps back as soon as another process announces the session
 }
 
 type recordJSON struct {
@@ -60,13 +62,14 @@ type recordJSON struct {
 	ProcessStart string `json:"processStart,omitempty"`
 	BootID       string `json:"bootId,omitempty"`
 	BootMs       int64  `json:"bootMs,omitempty"`
+	StandIn      bool   `json:"standIn,omitempty"`
 }
 
 // Marshal returns r as the JSON of a record file.
 func (r Record) Marshal() ([]byte, error) {
 	b, err := json.Marshal(recordJSON{
 		SessionID: r.SessionID, PID: r.PID, UpdatedAt: r.UpdatedAt.UnixMilli(),
-		ProcessStart: r.ProcessStart, BootID: r.BootID, BootMs: r.Boot.Milliseconds(),
+		ProcessStart: r.ProcessStart, BootID: r.BootID, BootMs: r.Boot.Milliseconds(), StandIn: r.StandIn,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("writing the heartbeat of session %q: %w", r.SessionID, err)
@@ -102,6 +105,7 @@ func ParseRecord(data []byte) (Record, error) {
 	if s, ok := fields["bootId"]; ok && isString(s) {
 		_ = json.Unmarshal(s, &r.BootID)
 	}
+	r.StandIn = string(fields["standIn"]) == "true"
 	if ms, ok := number(fields["bootMs"]); ok && ms > 0 && ms < maxTime {
 		r.Boot = time.Duration(ms) * time.Millisecond
 	}

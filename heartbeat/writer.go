@@ -60,8 +60,8 @@ type Announcement struct {
 // directory also removes the records of processes that are gone.
 //
 // When a living process of another program refreshes the same record: with a
-// yield the announcement ends and yield is called once, from the Writer's
-// goroutine; without one the record is written over and a warning is logged.
+// yield, which the record tells of (StandIn), the announcement ends and yield
+// is called once, from the Writer's goroutine; without one the record is written over and a warning is logged.
 // The error says why the first record could not be written; nothing is
 // announced then.
 func (w *Writer) Announce(dir, sessionID string, yield func(by Record)) (*Announcement, error) {
@@ -177,7 +177,7 @@ func (a *Announcement) beat() {
 			a.yield(rec)
 			return
 		}
-		if a.rival != rec.PID {
+		if a.rival != rec.PID && !rec.StandIn { // that one goes by itself
 			a.rival = rec.PID
 			a.w.log.Warn("another process announces the same session; stop one of the two",
 				"session", a.sessionID, "pid", rec.PID, "file", a.path())
@@ -219,7 +219,7 @@ func (a *Announcement) ours(rec Record) bool {
 // record is the announcement as of now.
 func (a *Announcement) record() ([]byte, error) {
 	return Record{SessionID: a.sessionID, PID: a.w.pid, UpdatedAt: a.w.clock.Now(),
-		ProcessStart: a.w.start, BootID: a.w.boot, Boot: a.w.clock.boot()}.Marshal()
+		ProcessStart: a.w.start, BootID: a.w.boot, Boot: a.w.clock.boot(), StandIn: a.yield != nil}.Marshal()
 }
 
 func (a *Announcement) write() error {

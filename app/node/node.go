@@ -75,7 +75,7 @@ type Node struct {
 	mu       sync.Mutex
 	paused   bool
 	problems map[string]string
-	serving  map[Inbox]bool
+	serving  map[Inbox]bool // true: adopted
 	watch    map[chan struct{}]struct{}
 }
 
@@ -136,7 +136,7 @@ func (n *Node) ask(ctx context.Context, in *forwarding.Inbound, q *engine.Questi
 		return engine.Denying("Nobody is there to answer: Nod runs without a front end.").Authorize(ctx, q)
 	}
 	q = n.reason(in, q)
-	a, done := n.board.Add(board.Ask{Question: q, Hash: in.Hash, AgentDir: in.AgentDir, Notes: n.notes(in, q)})
+	a, done := n.board.Add(board.Ask{Question: q, Hash: in.Hash, AgentDir: in.AgentDir, Adopted: n.adopted(Inbox{in.AgentDir, q.SessionID}), Notes: n.notes(in, q)})
 	if n.cfg.Human {
 		n.event("forwarded_permission.prompted", q, slog.String("surface", q.Surface), slog.String("tool", q.Tool), slog.String("value", q.Value))
 	}
@@ -342,6 +342,19 @@ func (n *Node) Problems() []string {
 func (n *Node) Serves(inbox Inbox, on bool) {
 	n.mu.Lock()
 	if on {
+		n.serving[inbox] = false
+	} else {
+		delete(n.serving, inbox)
+	}
+	n.mu.Unlock()
+	n.changed()
+}
+
+// Adopts says that inbox is being served because nobody else serves it, or no
+// longer is.
+func (n *Node) Adopts(inbox Inbox, on bool) {
+	n.mu.Lock()
+	if on {
 		n.serving[inbox] = true
 	} else {
 		delete(n.serving, inbox)
@@ -350,13 +363,23 @@ func (n *Node) Serves(inbox Inbox, on bool) {
 	n.changed()
 }
 
+func (n *Node) adopted(inbox Inbox) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.serving[inbox]
+}
+
 // Serving names the inboxes that are served.
 func (n *Node) Serving() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	lines := make([]string, 0, len(n.serving))
-	for i := range n.serving {
-		lines = append(lines, i.String())
+	for i, adopted := range n.serving {
+		line := i.String()
+		if adopted {
+			line += ", adopted"
+		}
+		lines = append(lines, line)
 	}
 	slices.Sort(lines)
 	return lines

@@ -38,6 +38,10 @@ type Settings struct {
 	Frontend  string   `json:"frontend"`  // auto, desktop, terminal or none
 	Session   string   `json:"session"`   // where nod ask and hooks send an ask if the environment names no parent
 
+	// Adopt has Nod serve the inboxes in AgentDirs that nobody else serves.
+	Adopt        bool `json:"adopt"`
+	AdoptDelayMs *int `json:"adoptDelayMs"` // how long an old peer may answer first; nil: 3000
+
 	Hooks map[string]Hook `json:"hooks"` // by agent, such as claude-code; "*" is every agent that is not named
 }
 
@@ -122,6 +126,9 @@ func parse(path string, data []byte) (Settings, error) {
 		if _, err := heartbeat.CheckSession(id); err != nil {
 			return s, fmt.Errorf("%s: %w", path, err)
 		}
+	}
+	if ms := s.AdoptDelayMs; ms != nil && (*ms < 0 || *ms > 600_000) {
+		return s, fmt.Errorf("%s: adoptDelayMs: %d is not from 0 to 600000", path, *ms)
 	}
 	for agent, h := range s.Hooks {
 		if err := h.check(); err != nil {
