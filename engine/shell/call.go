@@ -33,11 +33,12 @@ func (r *reading) textOf(args []arg, redirs []*syntax.Redirect) string {
 		return r.text(first.start, last.end)
 	}
 	var b strings.Builder
+	next := 0 // of the redirects, which stand in the order of the text
 	for i, a := range args {
 		if i > 0 {
 			gap := r.text(args[i-1].end, a.start)
-			for _, d := range redirs {
-				if at := int(d.Pos().Offset()); at >= args[i-1].end && at < a.start {
+			for ; next < len(redirs) && int(redirs[next].Pos().Offset()) < a.start; next++ {
+				if int(redirs[next].Pos().Offset()) >= args[i-1].end {
 					gap = " "
 				}
 			}
@@ -100,6 +101,13 @@ type execution struct {
 func (r *reading) execute(x *execution, st *state, w where) int {
 	args := x.args
 	name := args[0].raw
+	if r.limits.words += len(args); r.limits.words > maxWords {
+		r.broken("it has too many commands")
+		r.limits.full = true
+	}
+	if r.limits.full {
+		return -1
+	}
 	u := Unit{Text: r.textOf(args, x.redirs), Floors: x.floors, Words: make([]string, len(args))}
 	for i, a := range args {
 		u.Words[i] = a.raw
@@ -299,17 +307,22 @@ func (r *reading) spellings(u *Unit, args []arg, st *state) {
 	if braced {
 		strict(spliced)
 		derive(spliced)
-		combos := [][]string{nil}
+		combos := [][]string{make([]string, 0, len(choices))}
 		for _, c := range choices {
-			var next [][]string
-			for _, have := range combos {
-				for _, t := range c {
-					if len(next) < maxResults {
-						next = append(next, append(have[:len(have):len(have)], t))
-					}
+			if len(combos)*len(c) > maxResults {
+				// All results together are spelled above; each of them with
+				// each other would be too many.
+				for i := range combos {
+					combos[i] = append(combos[i], c[i%len(c)])
 				}
+				continue
 			}
-			combos = next
+			for i, n := 0, len(combos); i < n; i++ {
+				for _, t := range c[1:] {
+					combos = append(combos, append(append(make([]string, 0, len(choices)), combos[i]...), t))
+				}
+				combos[i] = append(combos[i], c[0])
+			}
 		}
 		for _, c := range combos {
 			strict(c)
@@ -397,6 +410,10 @@ func (r *reading) unwrap(base string, x *execution, words []string, st *state, i
 		guess := in
 		guess.guess = true
 		for i := o.command; i < o.end && i < o.command+8; i++ {
+			if r.limits.guesses++; r.limits.guesses > maxGuesses {
+				r.broken("where the command begins that " + base + " runs is not known")
+				break
+			}
 			if !strings.HasPrefix(words[i], "-") {
 				y := execution{args: args[i:o.end], redirs: x.redirs}
 				r.mutedOperands(func() { r.execute(&y, st, guess) })
@@ -784,7 +801,11 @@ func (r *reading) chdir(base string, args []arg, st *state) {
 			st.away()
 			return
 		}
-		st.stack = append(st.stack[:len(st.stack):len(st.stack)], place{st.dirs, st.lost})
+		from := 0
+		if len(st.stack) == maxStack {
+			from = 1 // what falls out makes a popd lead to a place that is not known
+		}
+		st.stack = append(st.stack[from:len(st.stack):len(st.stack)], place{st.dirs, st.lost})
 	}
 	switch {
 	case len(args) == 0:

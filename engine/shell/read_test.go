@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -64,17 +65,24 @@ func TestBounds(t *testing.T) {
 	var rd Reader
 	openers := []string{
 		"(", "((", "$(", "$((", "`", "\"$(", "\"${a:-", "${a:-", "<(", ">(", "{ ", "[[ ", "[[ ! ", "[[ ( ", "[[ a && ", "! ", "if ", "if a; then ", "if a; then b; elif ", "while ", "until a; do ", "for i in $(", "for i in a; do ", "case a in b) ", "select i in a; do ",
-		"f() ", "f() { ", "function f { ", "time ", "coproc ", "a|", "a&&", "a||", "a;", "a&", "a\n", "a=(", "a[", "$[", "$((a?b:", "$((a=", "$((a**", "$((!", "$((~", "$((-", "((a,", "{a,", "{a,{b,", "a{b,c}", "{1..9}", "\\", "'", "\"", "$'", "<<E\n", "<<<", ">a ", "sudo ", "env ", "command ", "eval ", "bash -c ", "a=b ", "a=b;", "a=$a$a;", "cd ..;", "cd a;", "cat *;", "x() { x; x; };", "\x00", "\xff", "#", "~", "*", "[a", "$a", "@(", "a@(b|",
+		"f() ", "f() { ", "function f { ", "time ", "coproc ", "a|", "a&&", "a||", "a;", "a&", "a\n", "a=(", "a[", "$[", "$((a?b:", "$((a=", "$((a**", "$((!", "$((~", "$((-", "((a,", "{a,", "{a,{b,", "a{b,c}", "{1..9}", "\\", "'", "\"", "$'", "<<E\n", "<<<", ">a ", "sudo ", "env ", "command ", "eval ", "bash -c ", "a=b ", "a=b;", "a=$a$a;", "cd ..;", "cd a;", "cat *;", "x() { x; x; };",
+		"sudo -Q a ", "sudo -Q nice -Z ", "env -S ", "find . -exec ", "cd a||cd b;", "cd a;pushd b;", "for i in a b; do cd $i; done;", "while cd a; do cd b; done;", "x=$x/a; cat $x;", "a{b,c} ", "{a,b} ", "a<b ", ">a a ", "cat <<E\nx\nE\n", "eval 'a';", "trap 'a' x;", "${a:-${b:-c}}", "git -c a=b ", "f() { g; };g() { f; };f;", "~/x ", "\x00", "\xff", "#", "~", "*", "[a", "$a", "@(", "a@(b|",
+	}
+	// Anything that takes more than a small multiple of its length would not
+	// end here before the test's own deadline. The long form tells more.
+	sizes, long := []int{1_000}, 1<<16
+	if os.Getenv("NOD_SOAK") != "" {
+		sizes, long = []int{100, 3_000, 100_000}, maxText
 	}
 	for _, o := range openers {
-		for _, n := range []int{100, 3_000} {
+		for _, n := range sizes {
 			for _, text := range []string{strings.Repeat(o, n), strings.Repeat(o, n) + " rm x", "ls " + strings.Repeat(o, n)} {
 				check(t, text, rd.Read(text, testEnv))
 			}
 		}
 	}
-	for _, o := range []string{"(", "$((", "\"$(", "ls;", "$a", "[a", "cd a;", "eval "} {
-		text := strings.Repeat(o, (1<<20)/len(o))
+	for _, o := range []string{"(", "$((", "\"$(", "ls;", "[a", "cd a;", "sudo -Q a ", "a{b,c} "} {
+		text := strings.Repeat(o, long/len(o))
 		check(t, text, rd.Read(text, testEnv))
 	}
 	grow := "a=xx;" + strings.Repeat("a=$a$a;", 200) + "cat $a"

@@ -63,6 +63,9 @@ func (st *state) get(name string) *binding {
 // sameDirs reports whether two states stand in the same place.
 func sameDirs(a, b *state) bool { return a.lost == b.lost && slices.Equal(a.dirs, b.dirs) }
 
+// maxStack bounds the directories that pushd keeps.
+const maxStack = 64
+
 // maxDirs bounds the places a shell may stand in; with more it is lost.
 const maxDirs = 8
 

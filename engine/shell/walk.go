@@ -37,9 +37,12 @@ type limits struct {
 	depth        int
 	spelled      int // bytes of texts to be matched
 	bindings     int
-	payload      int // bytes of texts that are run as programs
-	nested       int // of them, in each other
-	calls        int // functions called
+	payload      int  // bytes of texts that are run as programs
+	nested       int  // of them, in each other
+	calls        int  // functions called
+	words        int  // of commands, those inside wrappers counted again
+	guesses      int  // commands that may begin in a wrapper's words
+	full         bool // no more is read
 	redirectOnly bool
 }
 
@@ -51,6 +54,8 @@ const (
 	maxValue    = 4096 // bytes of a variable that are kept
 	maxCalls    = 500
 	maxCallDeep = 8
+	maxWords    = 2_000_000
+	maxGuesses  = 128
 )
 
 // reading is one text being read: the program itself or a payload in it.
@@ -112,8 +117,11 @@ func (r *reading) stmt(s *syntax.Stmt, st *state, w where) {
 	l.depth++
 	defer func() { l.depth-- }()
 	switch {
+	case l.full:
+		return
 	case l.steps > maxSteps:
 		r.broken("it has too many commands")
+		l.full = true
 		return
 	case l.depth > maxDepth:
 		r.broken("it is nested too deeply")
@@ -663,6 +671,7 @@ func (r *reading) add(u Unit, w where) int {
 	p := r.prog
 	if len(p.Units) >= maxUnits {
 		r.broken("it has too many commands")
+		r.limits.full = true // what is not judged need not be read
 		return -1
 	}
 	u.Context, u.Wrapper, u.Guess = w.context, w.wrapper, w.guess
