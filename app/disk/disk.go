@@ -3,7 +3,6 @@
 package disk
 
 import (
-	"io/fs"
 	"os"
 
 	"github.com/nod-agents/nod/engine/access"
@@ -13,18 +12,7 @@ import (
 type Files struct{}
 
 // Look says what is at path, without following a final link.
-func (Files) Look(path string) access.Kind {
-	info, err := os.Lstat(path)
-	switch {
-	case err != nil:
-		return access.Missing
-	case info.Mode()&fs.ModeSymlink != 0:
-		return access.Link
-	case info.IsDir():
-		return access.Directory
-	}
-	return access.Plain
-}
+func (Files) Look(path string) access.Kind { return look(path) }
 
 // Readlink returns the text of a link.
 func (Files) Readlink(path string) (string, error) { return os.Readlink(path) }

@@ -40,8 +40,15 @@ type Place struct {
 	cwd     string // the project, absolute and normalised, slashes only
 	flavour pattern.Flavour
 
-	seen map[string]Kind
-	real string // cwd with links followed; empty: not yet looked up
+	first []seen          // what was looked at, as long as it is little
+	more  map[string]Kind // and what came after
+	real  string          // cwd with links followed; empty: not yet looked up
+}
+
+// seen is what is at one path.
+type seen struct {
+	path string
+	kind Kind
 }
 
 // New returns the surroundings of a project at cwd. files may be nil: then
@@ -405,13 +412,25 @@ func (p *Place) look(abs string) Kind {
 	if p.files == nil {
 		return Missing
 	}
-	if k, ok := p.seen[abs]; ok {
+	for i := range p.first {
+		if p.first[i].path == abs {
+			return p.first[i].kind
+		}
+	}
+	if k, ok := p.more[abs]; ok {
 		return k
 	}
 	k := p.files.Look(abs)
-	if p.seen == nil {
-		p.seen = make(map[string]Kind, 16)
+	const few = 12
+	switch {
+	case p.first == nil:
+		p.first = append(make([]seen, 0, few), seen{abs, k})
+	case len(p.first) < few:
+		p.first = append(p.first, seen{abs, k})
+	case p.more == nil:
+		p.more = map[string]Kind{abs: k}
+	default:
+		p.more[abs] = k
 	}
-	p.seen[abs] = k
 	return k
 }

@@ -635,6 +635,11 @@ func (r *reading) redirect(d *syntax.Redirect, st *state, unit int, w where) {
 	if d.Hdoc != nil {
 		r.inside(d.Hdoc, st, w)
 	}
+	if d.Word != nil && len(d.Word.Parts) == 1 {
+		if _, ok := d.Word.Parts[0].(*syntax.ProcSubst); ok {
+			return // a pipe to or from another command, and no file
+		}
+	}
 	k := operandKind{certain: true, redirect: true}
 	switch d.Op {
 	case syntax.RdrIn:
