@@ -82,14 +82,12 @@ func Facts(a *board.Ask) []Fact {
 		facts = append(facts, Fact{Label: label, Text: text})
 	}
 	add("", q.Value)
-	// A payload (record 0008) says in facts what the sentence for older nodes
-	// says in prose.
-	if q.Message != "" && q.Kind == "" && !repeats(q) {
+	if said := Sentence(q); said != "" {
 		label := "message"
 		if len(facts) == 0 {
 			label = ""
 		}
-		add(label, q.Message)
+		add(label, said)
 	}
 	for _, e := range q.Evidence {
 		if e.Label == "working directory" && e.Text == q.RequesterCwd {
@@ -119,6 +117,16 @@ func Facts(a *board.Ask) []Fact {
 		facts = append(facts, Fact{Label: n.Source, Text: n.Text, Model: true})
 	}
 	return facts
+}
+
+// Sentence is what a child says in prose, raw, where that tells more than its
+// facts do, else empty. A payload (record 0008) says in facts what the sentence
+// for older nodes says.
+func Sentence(q *engine.Question) string {
+	if q.Kind != "" || repeats(q) {
+		return ""
+	}
+	return q.Message
 }
 
 // repeats reports whether the sentence of a child of generation 1 says nothing

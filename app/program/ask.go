@@ -1,6 +1,9 @@
 package program
 
-import "github.com/nod-agents/nod/engine"
+import (
+	"github.com/nod-agents/nod/app/desk"
+	"github.com/nod-agents/nod/engine"
+)
 
 // Ask is what a program reads: one JSON object. A fact that is not known is
 // an empty string, an empty list or null, never left out.
@@ -57,8 +60,8 @@ func Describe(q *engine.Question) Ask {
 		}
 		a.Evidence = append(a.Evidence, v)
 	}
-	if q.Message != "" { // generation 1 carries the full command only here
-		a.Evidence = append(a.Evidence, Evidence{Label: "message", Text: q.Message})
+	if said := desk.Sentence(q); said != "" { // generation 1 carries the full command only here
+		a.Evidence = append(a.Evidence, Evidence{Label: "message", Text: said})
 	}
 	if len(q.Suggestion) > 0 {
 		a.Suggestion = &Suggestion{Grants: q.Suggestion}

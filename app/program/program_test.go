@@ -335,6 +335,22 @@ func TestDescribe(t *testing.T) {
 		{"full", q, `{"id":"r1","sessionId":"desk","createdAt":1795979153781,"agentName":"scout","requesterSessionId":"child","requesterCwd":"/home/dev","surface":"external_directory","tool":"bash","value":"cat \u003cx\u003e","matchValues":["/a","a"],"matchedPattern":"cat *","source":"tool_call","evidence":[{"label":"external path","text":"/a","detail":"/etc/hostname"},{"label":"full command","text":"cat x; rm y"}],"suggestion":{"grants":[{"surface":"external_directory","pattern":"/a/*"}]}}`},
 		{"bare", engine.Question{ID: "r2", Message: "run ls && rm x"}, `{"id":"r2","sessionId":"","createdAt":0,"agentName":"","requesterSessionId":"","requesterCwd":"","surface":"","tool":"","value":"","matchValues":[],"matchedPattern":null,"source":"","evidence":[{"label":"message","text":"run ls \u0026\u0026 rm x"}],"suggestion":null}`},
 	}
+	sentence := "Agent 'scout' requested bash command 'ls'. Allow this command?"
+	older := func(kind string, generation int, message string) engine.Question {
+		return engine.Question{Kind: kind, Generation: generation, Message: message, Value: "ls", Principal: engine.Principal{AgentName: "scout"}}
+	}
+	for name, c := range map[string]struct {
+		q    engine.Question
+		said bool
+	}{
+		"a payload says it in facts":       {older("bash", 3, "runs ls (full command: 'ls; rm x')"), false},
+		"a sentence that says it no more":  {older("", 1, sentence), false},
+		"a sentence with the full command": {older("", 1, "Agent 'scout' requested bash command 'ls' (full command: 'ls; rm x'). Allow this command?"), true},
+	} {
+		if got := program.Describe(&c.q).Evidence; (len(got) == 1) != c.said {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
 	for _, tt := range tests {
 		got, err := json.Marshal(program.Describe(&tt.q))
 		if err != nil || string(got) != tt.want {
