@@ -15,14 +15,12 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/DeRuina/timberjack"
 )
 
 // Limits of the file on disk.
 const (
 	maxMegabytes = 10 // of one file before it is rotated
-	maxBackups   = 5  // compressed files kept
+	maxBackups   = 5  // old files kept, all but the newest compressed
 )
 
 // TimeFormat is ISO 8601 in UTC with milliseconds.
@@ -54,7 +52,7 @@ func Open(path string, o Options) (*Log, error) {
 	if err := f.Close(); err != nil {
 		return nil, fmt.Errorf("opening the review log: %w", err)
 	}
-	l := New(&timberjack.Logger{Filename: path, MaxSize: maxMegabytes, MaxBackups: maxBackups, Compression: "gzip", FileMode: 0o600}, o)
+	l := New(&rotating{path: path, limit: maxMegabytes << 20, keep: maxBackups, now: time.Now}, o)
 	l.path = path
 	return l, nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -122,8 +121,6 @@ func (rd *Reader) once(text string) (stmts []*syntax.Stmt, failed error) {
 
 const maxMends = 8
 
-var unclosedHeredoc = regexp.MustCompile("^unclosed here-document `(.*)`$")
-
 // mend changes text where bash goes on and the parser gives up: a
 // here-document that the end of the text ends, and a `((` that opens no
 // arithmetic but two subshells.
@@ -139,8 +136,8 @@ func mend(text string, err error) (mended, why string, ok bool) {
 	case !errors.As(err, &pe):
 		return "", "", false
 	}
-	if m := unclosedHeredoc.FindStringSubmatch(pe.Text); m != nil {
-		mark := strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(m[1])
+	if mark, ok := strings.CutPrefix(pe.Text, "unclosed here-document `"); ok {
+		mark = strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(strings.TrimSuffix(mark, "`"))
 		return strings.TrimSuffix(text, "\n") + "\n" + mark + "\n", "", true
 	}
 	if at := int(pe.Pos.Offset()); strings.Contains(pe.Text, "negate") || strings.HasPrefix(pe.Text, "`!`") {
