@@ -16,5 +16,6 @@ func (n *nod) checkCommands() []*cobra.Command {
 	return check.Commands(check.Env{
 		Stdin: n.Stdin, Stdout: n.Stdout, Stderr: n.Stderr, Getenv: n.getenv,
 		Home: n.home, Cwd: cwd, GOOS: runtime.GOOS, Now: time.Now,
+		Guard: n.protection(),
 	})
 }

@@ -31,6 +31,9 @@ func (n *nod) doctorCommand() *cobra.Command {
 				AgentDirs: set.AgentDirs, Sessions: set.Sessions, ConfigDir: n.dirs.Config, StateDir: n.dirs.State, Proc: "/proc",
 			})
 			findings = append(findings, n.hookFindings()...)
+			if !set.SelfProtects() {
+				findings = append(findings, doctor.Finding{Check: "self-protection", Level: doctor.Warn, Says: unprotected, Remedy: "remove selfProtection from the settings"})
+			}
 			code := exitDone
 			for _, f := range findings {
 				if f.Level == doctor.Bad {

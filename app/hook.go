@@ -103,6 +103,7 @@ func (n *nod) agents() agents.Env {
 			h := set().Hook(agent)
 			return agents.Setting{Mode: agents.Mode(h.Mode), Unserved: agents.Unserved(h.Unserved)}
 		},
+		Guard: n.protection(),
 		Executable: func() (string, error) {
 			path, err := os.Executable()
 			if err != nil {

@@ -32,9 +32,10 @@ import (
 // serving is everything that one run of nod serve needs.
 type serving struct {
 	inboxes  []node.Inbox
-	frontend string // desktop, terminal or none
-	program  string // of --exec
-	global   string // of --policy
+	frontend string             // desktop, terminal or none
+	program  string             // of --exec
+	global   string             // of --policy
+	protect  *settings.Settings // whose self-protection counts; nil: none
 	adopt    bool
 	delay    time.Duration // of adopting
 	parent   string        // the session above, which is asked what the rules leave open; empty: none
@@ -83,6 +84,7 @@ rules and asks you about the rest. Defaults come from the settings file.`,
 			if s.frontend, err = n.chooseFrontend(frontend); err != nil {
 				return err
 			}
+			s.protect = &set
 			if s.adopt = set.Adopt; c.Flags().Changed("adopt") {
 				s.adopt = adopt
 			}
@@ -222,6 +224,7 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 		Links:  func(p policy.Settings) []engine.Link { return links.Chain(p) },
 		Now:    time.Now,
 		Parent: s.above(review),
+		Guard:  n.servedProtection(s.protect, cwd),
 		Review: review,
 		Log:    log,
 	})
@@ -231,6 +234,9 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 	defer cancel()
 	wg.Go(func() { nd.WatchPolicy(ctx) })
 	wg.Go(func() { stayLean(ctx, nd.Board()) })
+	if s.protect != nil && !s.protect.SelfProtects() {
+		nd.Problem("self-protection", unprotected)
+	}
 	if s.parent != "" {
 		fmt.Fprintf(n.Stderr, "what the rules leave open goes to session %q\n", s.parent)
 	}

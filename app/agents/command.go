@@ -44,6 +44,8 @@ type Env struct {
 	Setting func(agent string) Setting
 	// Ended takes back what was granted to a requester that is no more.
 	Ended func(ctx context.Context, requester string)
+	// Guard makes the rules that no policy overrides; nil: none.
+	Guard func(home, agentDir, project string) *engine.Ruleset
 	// Executable is the absolute path of this program, which install writes.
 	Executable func() (string, error)
 }
@@ -218,7 +220,7 @@ func (env Env) Hook(a Adapter, s Setting) *Hook {
 func (env Env) Rules() *Rules {
 	store := trust.Open(env.Dirs.State)
 	return &Rules{
-		Loader: policy.NewLoader(policyfile.Disk{}, false), AgentDir: env.Dirs.Agent, ConfigDir: env.Dirs.Config, Home: env.Home, Now: env.Now,
+		Loader: policy.NewLoader(policyfile.Disk{}, false), AgentDir: env.Dirs.Agent, ConfigDir: env.Dirs.Config, Home: env.Home, Now: env.Now, Guard: env.Guard,
 		Trusted: func(project string) bool {
 			ok, err := store.Trusted(project)
 			if err != nil {

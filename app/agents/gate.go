@@ -37,6 +37,8 @@ type Rules struct {
 	Now       func() time.Time
 	// Trusted says whether a project may bring rules of its own.
 	Trusted func(project string) bool
+	// Guard, if set, makes the rules that no policy overrides.
+	Guard func(home, agentDir, project string) *engine.Ruleset
 	// Told, if set, gets each policy that is used: what is wrong in its files
 	// is for people.
 	Told func(project string, p *policy.Policy)
@@ -59,6 +61,9 @@ func (r *Rules) Judge(c *Call) Ruling {
 	}
 	for name, t := range p.Settings.ShellTools {
 		g.ShellTools[name] = gate.ShellTool{Command: t.CommandArgument, Workdir: t.WorkdirArgument}
+	}
+	if r.Guard != nil {
+		g.Guard = r.Guard(r.Home, r.AgentDir, project)
 	}
 	out := Ruling{Action: engine.Allow, Patience: p.Settings.ForwardingTimeout}
 	for _, u := range c.Uses {

@@ -177,5 +177,8 @@ func (b *batcher) judge(c *batchCase) (verdict, error) {
 		p.Trusted, _ = trust.Open(b.dirs.State).Trusted(p.Project) // unreadable: not trusted
 	}
 	k.Policy, k.Rules = b.loader.Rules(p, engine.Options{Home: k.Home, Cwd: k.Cwd, Flavour: k.Flavour, Now: b.env.Now()})
+	if b.env.Guard != nil && !k.Foreign {
+		k.Guard = b.env.Guard(k.Home, k.AgentDir, p.Project)
+	}
 	return decide(k), nil
 }

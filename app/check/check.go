@@ -26,6 +26,8 @@ type Env struct {
 	Cwd            string // the working directory, absolute
 	GOOS           string // as runtime.GOOS
 	Now            func() time.Time
+	// Guard makes the rules that no policy overrides; nil: none.
+	Guard func(home, agentDir, project string) *engine.Ruleset
 }
 
 // Exit codes of the commands.

@@ -60,6 +60,9 @@ Exit code: 0 allowed, 1 denied, 3 ask, 2 usage or configuration error.`,
 				return err
 			}
 			tell(env, k.Policy, k.Cwd)
+			if env.Guard != nil && k.Guard == nil {
+				fmt.Fprintln(env.Stderr, "nod: self-protection is off (selfProtection in settings.jsonc)")
+			}
 			v := decide(k)
 			if asJSON {
 				a := v.answer()
@@ -124,6 +127,9 @@ func (w *where) call(env Env, args []string, input string, grants []string) (*ca
 		k.Flavour = pattern.Windows
 	}
 	k.Policy, k.Rules = policy.NewLoader(policyfile.Disk{}, false).Rules(places, engine.Options{Home: env.Home, Cwd: k.Cwd, Flavour: k.Flavour, Now: env.Now()})
+	if env.Guard != nil {
+		k.Guard = env.Guard(k.Home, k.AgentDir, k.Cwd)
+	}
 	for _, g := range grants {
 		surface, pat, ok := strings.Cut(g, "=")
 		if !ok || surface == "" || pattern.Check(pat) != nil {

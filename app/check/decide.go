@@ -25,6 +25,7 @@ type call struct {
 	Grants   []engine.Grant
 	Policy   *policy.Policy
 	Rules    *engine.Ruleset
+	Guard    *engine.Ruleset
 	Reader   *shell.Reader
 }
 
@@ -36,7 +37,7 @@ type verdict struct {
 
 func decide(k *call) verdict {
 	g := &gate.Gate{
-		Rules: k.Rules, Shell: k.Reader, Home: k.Home, Cwd: k.Cwd, Flavour: k.Flavour,
+		Rules: k.Rules, Guard: k.Guard, Shell: k.Reader, Home: k.Home, Cwd: k.Cwd, Flavour: k.Flavour,
 		AgentDir: k.AgentDir, InfrastructureReads: k.Policy.Settings.InfrastructureReadPaths, Servers: k.Servers,
 	}
 	if !k.Foreign {

@@ -38,6 +38,9 @@ type Config struct {
 	// Parent, if set, is asked what this node's rules leave open. Where a human
 	// watches the board too, the first answer counts.
 	Parent *Parent
+	// Guard, if set, makes the rules that no policy overrides, and names the
+	// files that they depend on.
+	Guard func(inbox Inbox) (*engine.Ruleset, []string)
 	// Links makes the authorizer chain of a policy; nil means none.
 	Links func(policy.Settings) []engine.Link
 

@@ -382,3 +382,37 @@ func TestOneOpenAskHoldsUpNobody(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// TestGuardStandsBelowEveryPolicy holds that an ask which the guard denies is
+// denied whatever policy and grants say, and that the guard is made anew when a
+// file that it depends on changes.
+func TestGuardStandsBelowEveryPolicy(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "config")
+	hook := filepath.Join(dir, "hook.json")
+	if err := os.MkdirAll(config, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(config, "policy.jsonc"), []byte(`{"permission": {"*": "allow", "path_write": "allow"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := New(Config{ConfigDir: config, Home: dir, Files: policyfile.Disk{}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Guard: func(Inbox) (*engine.Ruleset, []string) {
+			s := engine.Section{Surface: "path_write"}
+			if _, err := os.Stat(hook); err == nil {
+				s.Rules = []engine.Rule{{Surface: "path_write", Pattern: hook, Action: engine.Deny, Reason: "Not yours.", Origin: engine.OriginBuiltin}}
+			}
+			return engine.Compile([]engine.Layer{{Origin: engine.OriginBuiltin, Sections: []engine.Section{s}}}, engine.Options{}), []string{hook}
+		}})
+	in := &forwarding.Inbound{AgentDir: dir, SessionID: "desk", Question: &engine.Question{SessionID: "desk", Tool: "write", Kind: "path", Message: "asks", Surface: "path_write", Value: hook,
+		Intent: &engine.Intent{Surface: "path_write", MatchValues: []string{hook}, Boundary: &hook}}}
+	if d := n.Decide(t.Context(), in); d.Verdict != engine.Approved {
+		t.Errorf("before there is a hook: %+v", d)
+	}
+	if err := os.WriteFile(hook, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if d := n.Decide(t.Context(), in); d.Verdict != engine.DeniedWithReason || d.Reason != "Not yours." || d.By.Origin != engine.OriginBuiltin {
+		t.Errorf("with one: %+v", d)
+	}
+}

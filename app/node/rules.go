@@ -32,6 +32,7 @@ type role struct {
 type compiled struct {
 	policy *policy.Policy
 	rules  *engine.Ruleset
+	guard  *engine.Ruleset // nil: none
 	files  []fileState
 }
 
@@ -67,7 +68,13 @@ func (r *rules) of(inbox Inbox, agent string) *compiled {
 		Project: r.cfg.Project, Trusted: r.cfg.Trusted, Agent: agent, Home: r.cfg.Home,
 	})
 	c = &compiled{policy: p, rules: p.Ruleset(engine.Options{Home: r.cfg.Home, Cwd: r.cfg.Project, Now: now})}
-	for _, name := range p.Names() {
+	names := p.Names()
+	if r.cfg.Guard != nil {
+		var looked []string
+		c.guard, looked = r.cfg.Guard(inbox)
+		names = append(names, looked...)
+	}
+	for _, name := range names {
 		c.files = append(c.files, stateOf(r.cfg.Files, name))
 	}
 	r.mu.Lock()
@@ -107,6 +114,7 @@ func (j judge) Judge(q *engine.Question) engine.Judgment {
 	c := j.node.rules.of(j.inbox, q.Principal.AgentName)
 	return gate.Serve(q, gate.Served{
 		Rules:         c.rules,
+		Guard:         c.guard,
 		Grants:        j.node.grants.View(engine.Scope{SessionID: j.inbox.SessionID, Requester: q.Principal.SessionID}),
 		Shell:         &j.node.shell,
 		ResolveLegacy: c.policy.Settings.ResolveLegacyRequests,

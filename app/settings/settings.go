@@ -42,6 +42,9 @@ type Settings struct {
 	Adopt        bool `json:"adopt"`
 	AdoptDelayMs *int `json:"adoptDelayMs"` // how long an old peer may answer first; nil: 3000
 
+	// SelfProtection set to false lets policy decide about Nod's own files too.
+	SelfProtection *bool `json:"selfProtection"`
+
 	Hooks map[string]Hook `json:"hooks"` // by agent, such as claude-code; "*" is every agent that is not named
 }
 
@@ -50,6 +53,10 @@ type Hook struct {
 	Mode     string `json:"mode"`     // gate: Nod decides; advise: it denies or is silent, and asks where the agent would
 	Unserved string `json:"unserved"` // what becomes of an ask while no Nod runs: deny, or defer to the agent's own prompt
 }
+
+// SelfProtects reports whether agents' tools are kept from what decides about
+// agents. Only an explicit false says no.
+func (s *Settings) SelfProtects() bool { return s.SelfProtection == nil || *s.SelfProtection }
 
 // Hook is what is set for an agent.
 func (s *Settings) Hook(agent string) Hook {

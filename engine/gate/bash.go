@@ -34,6 +34,7 @@ func (r *run) bash(tool, command, workdir string) {
 	r.boundaryGate(boundary, whole)
 	r.pathGate(tokens, whole)
 	r.out.Checks = judgeProgram(r.out.Checks, r.Rules, r.Grants, p, tool)
+	r.guardProgram(p, base)
 }
 
 // tokens are the words of a program that are paths.

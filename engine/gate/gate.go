@@ -17,6 +17,7 @@ import (
 // used; Decide is safe for concurrent use.
 type Gate struct {
 	Rules  *engine.Ruleset
+	Guard  *engine.Ruleset   // what it denies is denied, whatever Rules and Grants say; nil: none
 	Grants engine.Grants     // session grants in force; nil: none
 	Files  access.FileSystem // nil: the paths are of another machine, nothing is looked up
 	Shell  *shell.Reader     // nil: one is made for each call

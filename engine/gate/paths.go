@@ -75,6 +75,7 @@ func (r *run) pathGates(typed string, f *access.Path, d shell.Direction, exempt 
 	if !exempt {
 		r.boundaryGate(list, typed)
 	}
+	r.guardPath(typed, f, d)
 }
 
 // token is one path of a call with its direction.

@@ -11,8 +11,9 @@ import (
 // those for the principal's agent name.
 type Served struct {
 	Rules  *engine.Ruleset
-	Grants engine.Grants // nil: none
-	Shell  *shell.Reader // nil: one is made for each ask
+	Guard  *engine.Ruleset // what it denies is denied, whatever Rules and Grants say; nil: none
+	Grants engine.Grants   // nil: none
+	Shell  *shell.Reader   // nil: one is made for each ask
 	// ResolveLegacy also decides asks of generation 1 without facts, where the
 	// surface is no path surface.
 	ResolveLegacy bool
@@ -42,6 +43,7 @@ func Serve(q *engine.Question, s Served) engine.Judgment {
 	if !v.any {
 		v.ask()
 	}
+	v.guardServed(q)
 	if v.result.Action == engine.Ask && s.Rules.Yolo() && !v.unknown {
 		v.result.Action = engine.Allow
 		v.result.By = engine.DecisionSource{Kind: engine.ByYolo, Pattern: v.result.By.Pattern}
@@ -139,7 +141,7 @@ func (v *served) judge(q *engine.Question) {
 	outside := 0
 	for i := range q.Evidence {
 		e := &q.Evidence[i]
-		switch label := strings.ToLower(strings.Join(strings.Fields(e.Label), " ")); label {
+		switch label := evidenceLabel(e); label {
 		case "full command":
 			v.command(e.Text)
 		case "external path":

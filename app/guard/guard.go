@@ -1,0 +1,147 @@
+// Package guard makes the rules by which Nod protects itself: agents' tools may
+// not write what decides about agents. They stand below every policy and no
+// policy overrides them; only the setting selfProtection does.
+//
+// What they cover is what the engine can see: the paths of tools, and the
+// words, redirects and commands of a shell line. A program that an agent is
+// allowed to run can write wherever the user can.
+package guard
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nod-agents/nod/engine"
+	"github.com/nod-agents/nod/engine/gate"
+	"github.com/nod-agents/nod/engine/pattern"
+	"github.com/nod-agents/nod/forwarding"
+)
+
+// Places are what is protected. All paths are absolute.
+type Places struct {
+	Home      string
+	Project   string   // whose rules count; empty: none
+	AgentDirs []string // whose inboxes, and whose policy files
+	Config    string   // Nod's settings and policy
+	State     string   // its review log, the trusted projects, what install remembers
+	Runtime   string   // of its sockets; empty: below State
+	Program   string   // its own executable; empty: not known
+	Hooks     []string // agents' settings that call it
+
+	Flavour pattern.Flavour
+	// Links returns where a path really is; nil: links are not followed.
+	Links func(path string) (string, error)
+}
+
+// The reasons, which agents are told.
+const (
+	whyFiles    = "Nod protects what decides about agents: its inboxes, settings, policy and log, and the hooks that call it. Only the user changes them."
+	whyCommands = "Only the user serves, trusts a project, or installs and removes hooks."
+)
+
+// Rules compiles the rules for p.
+func Rules(p Places) *engine.Ruleset {
+	write := engine.Section{Surface: engine.SurfacePath + "_write"}
+	tree := engine.Section{Surface: gate.SurfaceTree}
+	seen := map[string]bool{}
+	deny := func(s *engine.Section, text, why string) {
+		if key := s.Surface + "\x00" + text; !seen[key] {
+			seen[key] = true
+			s.Rules = append(s.Rules, engine.Rule{Surface: s.Surface, Pattern: text, Action: engine.Deny, Reason: why, Origin: engine.OriginBuiltin})
+		}
+	}
+	for _, path := range p.all() {
+		deny(&write, path, whyFiles)
+		deny(&write, strings.TrimSuffix(path, "/")+"/*", whyFiles)
+		for up := filepath.Dir(path); len(up) < len(path) && !p.holds(up); path, up = up, filepath.Dir(up) {
+			deny(&tree, up, whyFiles)
+		}
+	}
+	for _, any := range []string{"*/.nod/policy.jsonc", "*/.pi/extensions/pi-permission-system/config.json"} {
+		deny(&write, any, whyFiles) // of projects that are not this one
+	}
+	bash := engine.Section{Surface: engine.SurfaceBash}
+	for _, command := range commands {
+		deny(&bash, command, whyCommands)
+	}
+	for _, harmless := range []string{"nod --help", "nod -h", "nod --version"} {
+		bash.Rules = append(bash.Rules, engine.Rule{Surface: bash.Surface, Pattern: harmless, Action: engine.Allow, Origin: engine.OriginBuiltin})
+	}
+	return engine.Compile([]engine.Layer{{Origin: engine.OriginBuiltin, Sections: []engine.Section{write, tree, bash}}},
+		engine.Options{Home: p.Home, Cwd: p.Project, Flavour: p.Flavour})
+}
+
+// commands are those of Nod that give somebody else's decisions weight, or take
+// a gate away: a serving node answers, a trusted project brings rules.
+var commands = [...]string{"nod", "nod -*", "nod serve *", "nod trust *", "nod hook install *", "nod hook uninstall *"}
+
+// holds reports whether home or the project is dir or below it: a rule for such
+// a directory would be in the way of everything.
+func (p *Places) holds(dir string) bool {
+	if dir == filepath.Dir(dir) || filepath.Dir(dir) == filepath.Dir(filepath.Dir(dir)) {
+		return true // the root, and what is right below
+	}
+	for _, in := range []string{p.Home, p.Project} {
+		if in == "" {
+			continue
+		}
+		if rel, err := filepath.Rel(dir, in); err == nil && filepath.IsLocal(rel) {
+			return true
+		}
+	}
+	return false
+}
+
+// all are the protected paths by their names, and where links lead.
+func (p *Places) all() []string {
+	var list []string
+	add := func(parts ...string) {
+		if parts[0] == "" {
+			return
+		}
+		path := filepath.Join(parts...)
+		list = append(list, path)
+		if real := p.real(path); real != path {
+			list = append(list, real)
+		}
+	}
+	for _, dir := range p.AgentDirs {
+		if dir != "" {
+			add(forwarding.Root(dir))
+			add(dir, "extensions", "pi-permission-system", "config.json")
+			add(dir, "agents") // whose front matter is policy
+		}
+	}
+	add(p.Config)
+	add(p.State)
+	if p.Runtime != "" {
+		add(p.Runtime, "nod")
+	}
+	// Trust is for a directory, so its rules must stay the ones that were trusted.
+	add(p.Project, ".nod", "policy.jsonc")
+	add(p.Project, ".pi", "extensions", "pi-permission-system", "config.json")
+	add(p.Project, ".pi", "agents")
+	add(p.Program)
+	for _, file := range p.Hooks {
+		add(file)
+	}
+	return slices.Compact(list)
+}
+
+// real follows the links of as much of path as exists.
+func (p *Places) real(path string) string {
+	if p.Links == nil {
+		return path
+	}
+	rest := ""
+	for at := path; ; at = filepath.Dir(at) {
+		if real, err := p.Links(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if at == filepath.Dir(at) {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
+}

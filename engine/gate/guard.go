@@ -1,0 +1,251 @@
+package gate
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/nod-agents/nod/engine"
+	"github.com/nod-agents/nod/engine/access"
+	"github.com/nod-agents/nod/engine/shell"
+)
+
+// A guard is a ruleset of the program's own that no policy, grant or yolo
+// overrides: what it denies is denied, and nothing else that it says counts.
+// Its rules are on path_write, on bash, and on SurfaceTree.
+
+// SurfaceTree is the surface of a guard's rules for directories that must not
+// be removed, renamed or replaced as a whole, since what is guarded is below.
+const SurfaceTree = "path_tree"
+
+// guardPath holds one path of a tool against the guard.
+func (r *run) guardPath(typed string, f *access.Path, d shell.Direction) {
+	if r.Guard != nil {
+		r.refuse(directed(engine.SurfacePath, d), typed, f)
+	}
+}
+
+// refuse adds a denial if the guard denies f on surface.
+func (r *run) refuse(surface, typed string, f *access.Path) bool {
+	m := r.Guard.Resolve(&engine.Query{Surface: surface, Path: true, Values: f.Values(), Strict: f.Strict})
+	if m.Action != engine.Deny {
+		return false
+	}
+	c := Check{Gate: engine.SurfacePath, Surface: surface, Value: typed, Unit: -1, Intent: Intent{Surface: surface, MatchValues: f.Values(), Boundary: f.Boundary}}
+	c.from(&m)
+	c.Paths = []PathCheck{{Typed: typed, Facts: *f, Surface: surface, Match: m}}
+	r.add(c)
+	return true
+}
+
+// guardProgram holds the words and the commands of p against the guard.
+func (r *run) guardProgram(p *shell.Program, base string) {
+	if r.Guard == nil {
+		return
+	}
+	for i := range p.Operands {
+		o := &p.Operands[i]
+		d, tree := o.Dir, false
+		if d == shell.Unknown && o.Unit >= 0 && o.Unit < len(p.Units) {
+			u := &p.Units[o.Unit]
+			tree = removes(u) && !(goesInto(u) && last(p, i))
+			if onlyReads(u) {
+				d = shell.Read
+			}
+		}
+		if d == shell.Read {
+			continue
+		}
+		at := o.Bases
+		if at == nil {
+			at = []string{base}
+		}
+		for _, b := range at {
+			for _, t := range r.tokensIn(nil, o, b) {
+				if r.refuse(directed(engine.SurfacePath, d), t.typed, &t.facts) || tree && r.refuse(SurfaceTree, t.typed, &t.facts) {
+					return
+				}
+			}
+			if r.guardInto(p, o, b) {
+				return
+			}
+		}
+	}
+	for i := range p.Units {
+		u := &p.Units[i]
+		m := r.Guard.Resolve(&engine.Query{Surface: engine.SurfaceBash, Values: u.Spellings, Strict: u.Strict})
+		if m.Action == engine.Deny && !u.Guess {
+			c := Check{Gate: engine.SurfaceBash, Value: u.Text, Context: u.Context, Executes: u.Executes, Unit: i,
+				Intent: Intent{Surface: engine.SurfaceBash, MatchValues: u.Spellings[:1:1]}}
+			c.from(&m)
+			r.add(c)
+			return
+		}
+	}
+}
+
+// maxPlaced bounds the words of a command that are held against each other.
+const maxPlaced = 64
+
+// guardInto judges what o, as a directory, would get from a command that puts
+// its other words into it: `cp -r x/nod ~/.config` writes ~/.config/nod.
+func (r *run) guardInto(p *shell.Program, o *shell.Operand, base string) bool {
+	if o.Unit < 0 || o.Unit >= len(p.Units) || !places(&p.Units[o.Unit]) {
+		return false
+	}
+	n := 0
+	for i := range p.Operands {
+		s := &p.Operands[i]
+		if s == o || s.Unit != o.Unit || s.Redirect {
+			continue
+		}
+		if n++; n > maxPlaced {
+			return false
+		}
+		name := path.Base(s.Text)
+		f := r.place.ResolveIn(o.Text+"/"+name, base)
+		surface := directed(engine.SurfacePath, shell.Write)
+		if name == "." || command(&p.Units[o.Unit]) == "rsync" && strings.HasSuffix(s.Text, "/") || name == ".." || name == "/" || s.Glob != "" {
+			f, surface = r.place.ResolveIn(o.Text, base), SurfaceTree // all that is in there
+		}
+		if r.refuse(surface, o.Typed, &f) {
+			return true
+		}
+	}
+	return false
+}
+
+// command is the name of what a unit runs, without its directory.
+func command(u *shell.Unit) string {
+	if len(u.Words) == 0 {
+		return ""
+	}
+	return path.Base(u.Words[0])
+}
+
+// removes reports whether a command can take away or replace a directory.
+func removes(u *shell.Unit) bool {
+	switch command(u) {
+	case "rm", "rmdir", "unlink", "shred", "mv", "chmod", "chown", "chgrp":
+		return true
+	case "find":
+		return !onlyReads(u)
+	}
+	return false
+}
+
+// goesInto reports whether the last word of a command is where the others go,
+// which guardInto looks at.
+func goesInto(u *shell.Unit) bool { return command(u) == "mv" }
+
+// last reports whether operand i is the last of its unit.
+func last(p *shell.Program, i int) bool {
+	return !slices.ContainsFunc(p.Operands[i+1:], func(o shell.Operand) bool { return o.Unit == p.Operands[i].Unit && !o.Redirect })
+}
+
+// places reports whether a command can put its words into a directory.
+func places(u *shell.Unit) bool {
+	switch command(u) {
+	case "cp", "mv", "ln", "install", "rsync":
+		return true
+	}
+	return false
+}
+
+// onlyReads reports whether a command changes nothing that it names, whatever
+// its options. One that is not known may.
+func onlyReads(u *shell.Unit) bool {
+	switch command(u) {
+	case "cat", "ls", "dir", "head", "tail", "stat", "wc", "grep", "egrep", "fgrep", "du", "df", "diff", "cmp", "comm", "test", "[",
+		"realpath", "readlink", "basename", "dirname", "md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "jq", "nl", "od", "hexdump",
+		"strings", "cd", "chdir", "pushd", "popd", "pwd", "echo", "printf", "cut", "tac", "rev":
+		return true
+	case "find":
+		return !slices.ContainsFunc(u.Words, func(w string) bool {
+			return w == "-delete" || strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "-ok") || strings.HasPrefix(w, "-fprint") || strings.HasPrefix(w, "-fls")
+		})
+	case "git":
+		if len(u.Words) < 2 || slices.ContainsFunc(u.Words, func(w string) bool { return strings.HasPrefix(w, "--output") }) {
+			return false
+		}
+		switch u.Words[1] {
+		case "add", "stage", "diff", "log", "show", "blame", "status", "ls-files", "check-ignore", "grep":
+			return true
+		}
+	}
+	return false
+}
+
+// guardServed holds the facts of a forwarded ask against the guard: the paths
+// that it names, and the commands of its line.
+func (v *served) guardServed(q *engine.Question) {
+	if v.Guard == nil {
+		return
+	}
+	in := q.Intent
+	var lines []string
+	if in == nil {
+		in = &engine.Intent{}
+		if q.Surface == engine.SurfaceBash {
+			lines = append(lines, q.Value)
+		}
+	}
+	if in.Surface == engine.SurfaceBash {
+		lines = append(lines, in.MatchValues...)
+	}
+	var outside []*engine.Evidence
+	for i := range q.Evidence {
+		switch e := &q.Evidence[i]; evidenceLabel(e) {
+		case "full command":
+			lines = append(lines, e.Text)
+		case "external path":
+			outside = append(outside, e)
+		}
+	}
+	if in.Surface != "" && in.Surface != engine.SurfaceBash && (q.Kind == "bash_external_directory" || q.Tool == engine.SurfaceBash) {
+		lines = append(lines, q.Value)
+	}
+	reading := len(lines) > 0 // every command only reads
+	for _, line := range lines {
+		p := v.Shell.Read(line, shell.Env{Home: v.Rules.Options().Home})
+		for i := range p.Units {
+			u := &p.Units[i]
+			reading = reading && onlyReads(u)
+			v.deny(&engine.Query{Surface: engine.SurfaceBash, Values: u.Spellings, Strict: u.Strict})
+		}
+	}
+	surface := engine.SurfacePath
+	switch {
+	case in.Surface == "":
+		return
+	case strings.HasSuffix(in.Surface, "_read"), readOnly(in.Surface), family(in.Surface) != "" && (readOnly(q.Tool) || reading):
+		return
+	case strings.HasSuffix(in.Surface, "_write"), direction(in.Surface) == shell.Write:
+		surface += "_write"
+	}
+	if engine.IsPathSurface(in.Surface) || in.Boundary != nil {
+		values := in.MatchValues
+		if in.Boundary != nil && *in.Boundary != "" {
+			values = append(values[:len(values):len(values)], *in.Boundary)
+		}
+		v.deny(&engine.Query{Surface: surface, Path: true, Values: values})
+	}
+	for _, e := range outside {
+		values := []string{e.Text}
+		if e.Detail != nil {
+			values = append(values, *e.Detail)
+		}
+		v.deny(&engine.Query{Surface: surface, Path: true, Values: values})
+	}
+}
+
+// deny takes over what the guard denies.
+func (v *served) deny(q *engine.Query) {
+	if m := v.Guard.Resolve(q); m.Action == engine.Deny {
+		v.match(&m)
+	}
+}
+
+func evidenceLabel(e *engine.Evidence) string {
+	return strings.ToLower(strings.Join(strings.Fields(e.Label), " "))
+}
