@@ -21,14 +21,16 @@ func (Amp) Title() string { return "Amp" }
 // Timeout is 60 s; Amp documents none.
 func (Amp) Timeout() time.Duration { return 60 * time.Second }
 
-var ampTools = common(tools{
-	"bash": shell("cmd", "command"), "create_file": file("write", "path"), "edit_file": file("edit", "path"), "undo_edit": file("edit", "path"), "delete_file": file("write", "path"),
-	"finder": search("grep", "path"), "list_directory": search("ls", "path"), "look_at": file("read", "path"),
-	"read_web_page": extension("webfetch", "url", "prompt"), "web_search": extension("websearch", "query", "objective"),
-	"oracle": extension("task", "task"), "librarian": extension("task", "query"),
+func ampTools() tools {
+	return common(tools{
+		"bash": shell("cmd", "command"), "create_file": file("write", "path"), "edit_file": file("edit", "path"), "undo_edit": file("edit", "path"), "delete_file": file("write", "path"),
+		"finder": search("grep", "path"), "list_directory": search("ls", "path"), "look_at": file("read", "path"),
+		"read_web_page": extension("webfetch", "url", "prompt"), "web_search": extension("websearch", "query", "objective"),
+		"oracle": extension("task", "task"), "librarian": extension("task", "query"),
 
-	"todo_read": inner("todo_read"), "todo_write": inner("todo_write"), "mermaid": inner("mermaid"), "read_thread": inner("read_thread"),
-})
+		"todo_read": inner("todo_read"), "todo_write": inner("todo_write"), "mermaid": inner("mermaid"), "read_thread": inner("read_thread"),
+	})
+}
 
 // Parse reads a tool's input; what tool it is stands in AGENT_TOOL_NAME.
 func (a Amp) Parse(event string, data []byte, getenv func(string) string) (*Call, error) {
@@ -41,7 +43,7 @@ func (a Amp) Parse(event string, data []byte, getenv func(string) string) (*Call
 		c.Tool = event
 	}
 	c.Principal, c.Origin = principal(a.Name(), a.Title(), getenv("AMP_THREAD_ID"), "", "")
-	if err := ampTools.read(c, m); err != nil {
+	if err := ampTools().read(c, m); err != nil {
 		return c, unreadable(a.Title(), err)
 	}
 	return c, nil

@@ -22,16 +22,18 @@ func (Claude) Title() string { return "Claude Code" }
 // Timeout is 600 s.
 func (Claude) Timeout() time.Duration { return 600 * time.Second }
 
-var claudeTools = common(tools{
-	"multiedit": file("edit", "file_path"), "notebookedit": file("edit", "notebook_path", "file_path"), "notebookread": file("read", "notebook_path", "file_path"),
-	"monitor": shell("command"),
-	"agent":   extension("task", "subagent_type", "description", "prompt"),
-	"skill":   skill("skill", "command", "name"),
+func claudeTools() tools {
+	return common(tools{
+		"multiedit": file("edit", "file_path"), "notebookedit": file("edit", "notebook_path", "file_path"), "notebookread": file("read", "notebook_path", "file_path"),
+		"monitor": shell("command"),
+		"agent":   extension("task", "subagent_type", "description", "prompt"),
+		"skill":   skill("skill", "command", "name"),
 
-	"todowrite": inner("todowrite"), "todoread": inner("todoread"), "bashoutput": inner("bashoutput"), "killshell": inner("killshell"), "killbash": inner("killbash"),
-	"taskoutput": inner("taskoutput"), "taskstop": inner("taskstop"), "taskcreate": inner("taskcreate"), "taskupdate": inner("taskupdate"), "taskget": inner("taskget"), "tasklist": inner("tasklist"),
-	"exitplanmode": inner("exitplanmode"), "enterplanmode": inner("enterplanmode"), "askuserquestion": inner("askuserquestion"), "toolsearch": inner("toolsearch"),
-})
+		"todowrite": inner("todowrite"), "todoread": inner("todoread"), "bashoutput": inner("bashoutput"), "killshell": inner("killshell"), "killbash": inner("killbash"),
+		"taskoutput": inner("taskoutput"), "taskstop": inner("taskstop"), "taskcreate": inner("taskcreate"), "taskupdate": inner("taskupdate"), "taskget": inner("taskget"), "tasklist": inner("tasklist"),
+		"exitplanmode": inner("exitplanmode"), "enterplanmode": inner("enterplanmode"), "askuserquestion": inner("askuserquestion"), "toolsearch": inner("toolsearch"),
+	})
+}
 
 // claudeCall is the data that Claude Code and those that followed it send.
 type claudeCall struct {
@@ -41,7 +43,7 @@ type claudeCall struct {
 }
 
 func (a Claude) shape() claudeCall {
-	return claudeCall{a.Name(), a.Title(), claudeTools, []string{"PreToolUse"}, []string{"PermissionRequest"}}
+	return claudeCall{a.Name(), a.Title(), claudeTools(), []string{"PreToolUse"}, []string{"PermissionRequest"}}
 }
 
 // Parse reads the data of PreToolUse and PermissionRequest.

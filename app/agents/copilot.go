@@ -24,16 +24,18 @@ func (Copilot) Title() string { return "Copilot CLI" }
 // Timeout is 30 s.
 func (Copilot) Timeout() time.Duration { return 30 * time.Second }
 
-var copilotTools = common(tools{
-	"powershell": extension("powershell", "command"),
-	"view":       file("read", "path", "file_path"), "create": file("write", "path", "file_path"), "edit": file("edit", "path", "file_path"),
-	"str_replace_editor": strReplaceEditor, "glob": search("find", "path"), "grep": grepMany, "rg": grepMany,
-	"web_fetch": extension("webfetch", "url"), "fetch": extension("webfetch", "url"), "web_search": extension("websearch", "query"),
-	"task": extension("task", "agent_type", "name", "description", "prompt"), "skill": skill("skill", "name"),
+func copilotTools() tools {
+	return common(tools{
+		"powershell": extension("powershell", "command"),
+		"view":       file("read", "path", "file_path"), "create": file("write", "path", "file_path"), "edit": file("edit", "path", "file_path"),
+		"str_replace_editor": strReplaceEditor, "glob": search("find", "path"), "grep": grepMany, "rg": grepMany,
+		"web_fetch": extension("webfetch", "url"), "fetch": extension("webfetch", "url"), "web_search": extension("websearch", "query"),
+		"task": extension("task", "agent_type", "name", "description", "prompt"), "skill": skill("skill", "name"),
 
-	"report_intent": inner("report_intent"), "update_todo": inner("update_todo"), "todo": inner("todo"), "read_bash": inner("read_bash"), "stop_bash": inner("stop_bash"), "list_bash": inner("list_bash"),
-	"read_agent": inner("read_agent"), "list_agents": inner("list_agents"), "ask_user": inner("ask_user"), "exit_plan_mode": inner("exit_plan_mode"), "task_complete": inner("task_complete"),
-})
+		"report_intent": inner("report_intent"), "update_todo": inner("update_todo"), "todo": inner("todo"), "read_bash": inner("read_bash"), "stop_bash": inner("stop_bash"), "list_bash": inner("list_bash"),
+		"read_agent": inner("read_agent"), "list_agents": inner("list_agents"), "ask_user": inner("ask_user"), "exit_plan_mode": inner("exit_plan_mode"), "task_complete": inner("task_complete"),
+	})
+}
 
 func strReplaceEditor(c *Call, in *fields) error {
 	tool := "edit"
@@ -61,7 +63,7 @@ func (a Copilot) Parse(event string, data []byte, _ func(string) string) (*Call,
 		return nil, unreadable(a.Title(), err)
 	}
 	if _, ok := m["hook_event_name"]; ok {
-		c, err := claudeCall{a.Name(), a.Title(), copilotTools, []string{"PreToolUse"}, []string{"PermissionRequest"}}.parse(event, data)
+		c, err := claudeCall{a.Name(), a.Title(), copilotTools(), []string{"PreToolUse"}, []string{"PermissionRequest"}}.parse(event, data)
 		if c != nil {
 			c.snake = true
 		}
@@ -88,7 +90,7 @@ func (a Copilot) Parse(event string, data []byte, _ func(string) string) (*Call,
 	if f.err != nil {
 		return c, unreadable(a.Title(), f.err)
 	}
-	if err := copilotTools.read(c, input); err != nil {
+	if err := copilotTools().read(c, input); err != nil {
 		return c, unreadable(a.Title(), err)
 	}
 	if sub != "" && session == sub {

@@ -15,20 +15,22 @@ func (Crush) Title() string { return "Crush" }
 // Timeout is 30 s.
 func (Crush) Timeout() time.Duration { return 30 * time.Second }
 
-var crushTools = common(tools{
-	"view": file("read", "file_path", "path"), "download": file("write", "file_path"),
-	"fetch": extension("webfetch", "url"), "web_fetch": extension("webfetch", "url"), "agentic_fetch": extension("webfetch", "url", "prompt"),
-	"web_search": extension("websearch", "query"), "sourcegraph": extension("websearch", "query"),
-	"agent": extension("task", "prompt"),
+func crushTools() tools {
+	return common(tools{
+		"view": file("read", "file_path", "path"), "download": file("write", "file_path"),
+		"fetch": extension("webfetch", "url"), "web_fetch": extension("webfetch", "url"), "agentic_fetch": extension("webfetch", "url", "prompt"),
+		"web_search": extension("websearch", "query"), "sourcegraph": extension("websearch", "query"),
+		"agent": extension("task", "prompt"),
 
-	"todos": inner("todos"), "job_output": inner("job_output"), "job_kill": inner("job_kill"),
-	"lsp_diagnostics": inner("lsp_diagnostics"), "lsp_references": inner("lsp_references"), "diagnostics": inner("diagnostics"), "references": inner("references"),
-})
+		"todos": inner("todos"), "job_output": inner("job_output"), "job_kill": inner("job_kill"),
+		"lsp_diagnostics": inner("lsp_diagnostics"), "lsp_references": inner("lsp_references"), "diagnostics": inner("diagnostics"), "references": inner("references"),
+	})
+}
 
 // Parse reads the data of PreToolUse, whose name Crush takes in any case and
 // with underscores.
 func (a Crush) Parse(event string, data []byte, _ func(string) string) (*Call, error) {
-	return claudeCall{a.Name(), a.Title(), crushTools, []string{"PreToolUse", "pretooluse", "PRETOOLUSE", "pre_tool_use", "PRE_TOOL_USE"}, nil}.parse(event, data)
+	return claudeCall{a.Name(), a.Title(), crushTools(), []string{"PreToolUse", "pretooluse", "PRETOOLUSE", "pre_tool_use", "PRE_TOOL_USE"}, nil}.parse(event, data)
 }
 
 type crushAnswer struct {

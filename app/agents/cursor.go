@@ -20,14 +20,16 @@ func (Cursor) Title() string { return "Cursor" }
 // Timeout is 60 s.
 func (Cursor) Timeout() time.Duration { return 60 * time.Second }
 
-var cursorTools = common(tools{
-	"shell":    shell("command"),
-	"tabwrite": file("write", "file_path", "path"), "tabread": file("read", "file_path", "path"),
-	"strreplace": file("edit", "file_path", "path"), "search_replace": file("edit", "file_path", "path"), "editnotebook": file("edit", "target_notebook", "file_path", "path"),
-	"delete": file("write", "file_path", "path", "target_file"),
+func cursorTools() tools {
+	return common(tools{
+		"shell":    shell("command"),
+		"tabwrite": file("write", "file_path", "path"), "tabread": file("read", "file_path", "path"),
+		"strreplace": file("edit", "file_path", "path"), "search_replace": file("edit", "file_path", "path"), "editnotebook": file("edit", "target_notebook", "file_path", "path"),
+		"delete": file("write", "file_path", "path", "target_file"),
 
-	"todowrite": inner("todowrite"), "askquestion": inner("askquestion"), "switchmode": inner("switchmode"),
-})
+		"todowrite": inner("todowrite"), "askquestion": inner("askquestion"), "switchmode": inner("switchmode"),
+	})
+}
 
 // Parse reads the data of beforeShellExecution, beforeMCPExecution,
 // beforeReadFile and preToolUse.
@@ -52,10 +54,10 @@ func (a Cursor) Parse(event string, data []byte, _ func(string) string) (*Call, 
 	switch c.Event {
 	case "beforeShellExecution":
 		c.Tool = "Shell"
-		err = cursorTools.read(c, m)
+		err = cursorTools().read(c, m)
 	case "beforeReadFile", "beforeTabFileRead":
 		c.Tool = "Read"
-		err = cursorTools.read(c, m)
+		err = cursorTools().read(c, m)
 	case "beforeMCPExecution":
 		if c.Tool == "" && f.err == nil {
 			err = fmt.Errorf("tool_name is missing")
@@ -78,9 +80,10 @@ func (a Cursor) Parse(event string, data []byte, _ func(string) string) (*Call, 
 			err = mcp("", tool)(c, f)
 			break
 		}
-		err = cursorTools.read(c, input)
+		err = cursorTools().read(c, input)
 	default:
-		if strings.HasPrefix(c.Event, "before") && c.Event != "beforeSubmitPrompt" || c.Event == "" {
+		_, command := m["command"]
+		if asks := strings.HasPrefix(c.Event, "before") || strings.HasPrefix(c.Event, "pre") || c.Tool != "" || command; asks && !cursorTells(c.Event) || c.Event == "" {
 			return c, unreadable(a.Title(), fmt.Errorf("the event %q is not known", c.Event))
 		}
 		return c, fmt.Errorf("%s tells of %q: %w", a.Title(), c.Event, ErrNoCall)
@@ -92,6 +95,12 @@ func (a Cursor) Parse(event string, data []byte, _ func(string) string) (*Call, 
 		return c, unreadable(a.Title(), err)
 	}
 	return c, nil
+}
+
+// cursorTells reports whether an event tells of something that goes on in any
+// case, or of what has been done.
+func cursorTells(event string) bool {
+	return strings.HasPrefix(event, "after") || strings.HasPrefix(event, "post") || event == "beforeSubmitPrompt" || event == "preCompact"
 }
 
 type cursorAnswer struct {

@@ -19,18 +19,20 @@ func (Gemini) Title() string { return "Gemini CLI" }
 // Timeout is 60 s.
 func (Gemini) Timeout() time.Duration { return 60 * time.Second }
 
-var geminiTools = common(tools{
-	"run_shell_command": shell("command"),
-	"read_file":         file("read", "file_path", "absolute_path", "path"), "read_many_files": files("read", "include", "paths"),
-	"write_file": file("write", "file_path", "path"), "replace": file("edit", "file_path", "path"),
-	"glob": search("find", "dir_path", "path"), "grep_search": search("grep", "dir_path", "path"), "search_file_content": search("grep", "dir_path", "path"), "list_directory": search("ls", "dir_path", "path"),
-	"web_fetch": extension("webfetch", "prompt", "url"), "google_web_search": extension("websearch", "query"),
-	"invoke_agent": extension("task", "agent_name", "prompt"), "delegate_to_agent": extension("task", "agent_name", "prompt"),
-	"activate_skill": skill("name"),
+func geminiTools() tools {
+	return common(tools{
+		"run_shell_command": shell("command"),
+		"read_file":         file("read", "file_path", "absolute_path", "path"), "read_many_files": files("read", "include", "paths"),
+		"write_file": file("write", "file_path", "path"), "replace": file("edit", "file_path", "path"),
+		"glob": search("find", "dir_path", "path"), "grep_search": search("grep", "dir_path", "path"), "search_file_content": search("grep", "dir_path", "path"), "list_directory": search("ls", "dir_path", "path"),
+		"web_fetch": extension("webfetch", "prompt", "url"), "google_web_search": extension("websearch", "query"),
+		"invoke_agent": extension("task", "agent_name", "prompt"), "delegate_to_agent": extension("task", "agent_name", "prompt"),
+		"activate_skill": skill("name"),
 
-	"write_todos": inner("write_todos"), "ask_user": inner("ask_user"), "enter_plan_mode": inner("enter_plan_mode"), "exit_plan_mode": inner("exit_plan_mode"), "complete_task": inner("complete_task"),
-	"update_topic": inner("update_topic"),
-})
+		"write_todos": inner("write_todos"), "ask_user": inner("ask_user"), "enter_plan_mode": inner("enter_plan_mode"), "exit_plan_mode": inner("exit_plan_mode"), "complete_task": inner("complete_task"),
+		"update_topic": inner("update_topic"),
+	})
+}
 
 // Parse reads the data of BeforeTool.
 func (a Gemini) Parse(event string, data []byte, _ func(string) string) (*Call, error) {
@@ -60,7 +62,7 @@ func (a Gemini) Parse(event string, data []byte, _ func(string) string) (*Call, 
 		c.use("mcp", map[string]any{"server": name, "tool": tool})
 		return c, nil
 	}
-	if err := geminiTools.read(c, input); err != nil {
+	if err := geminiTools().read(c, input); err != nil {
 		return c, unreadable(a.Title(), err)
 	}
 	return c, nil

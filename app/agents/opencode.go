@@ -25,12 +25,14 @@ func (Opencode) Timeout() time.Duration { return 600 * time.Second }
 //go:embed opencode.js
 var opencodePlugin string
 
-var opencodeTools = common(tools{
-	"patch": patch("patchText", "patch", "input"), "codesearch": extension("websearch", "query"), "task": extension("task", "subagent_type", "description", "prompt"),
-	"glob": search("find", "path"), "lsp": inner("lsp"),
+func opencodeTools() tools {
+	return common(tools{
+		"patch": patch("patchText", "patch", "input"), "codesearch": extension("websearch", "query"), "task": extension("task", "subagent_type", "description", "prompt"),
+		"glob": search("find", "path"), "lsp": inner("lsp"),
 
-	"todowrite": inner("todowrite"), "todoread": inner("todoread"), "question": inner("question"), "plan_enter": inner("plan_enter"), "plan_exit": inner("plan_exit"), "invalid": inner("invalid"),
-})
+		"todowrite": inner("todowrite"), "todoread": inner("todoread"), "question": inner("question"), "plan_enter": inner("plan_enter"), "plan_exit": inner("plan_exit"), "invalid": inner("invalid"),
+	})
+}
 
 // Parse reads what the plugin sends.
 func (a Opencode) Parse(event string, data []byte, _ func(string) string) (*Call, error) {
@@ -53,7 +55,7 @@ func (a Opencode) Parse(event string, data []byte, _ func(string) string) (*Call
 	if f.err != nil {
 		return c, unreadable(a.Title(), f.err)
 	}
-	if err := opencodeTools.read(c, args); err != nil {
+	if err := opencodeTools().read(c, args); err != nil {
 		return c, unreadable(a.Title(), err)
 	}
 	if parent == "" {
