@@ -82,8 +82,7 @@ func (a Cursor) Parse(event string, data []byte, _ func(string) string) (*Call, 
 		}
 		err = cursorTools().read(c, input)
 	default:
-		_, command := m["command"]
-		if asks := strings.HasPrefix(c.Event, "before") || strings.HasPrefix(c.Event, "pre") || c.Tool != "" || command; asks && !cursorTells(c.Event) || c.Event == "" {
+		if call := strings.HasPrefix(c.Event, "before") || strings.HasPrefix(c.Event, "pre") || c.Tool != "" || f.text("command", "file_path") != ""; call && !cursorTells(c.Event) || c.Event == "" {
 			return c, unreadable(a.Title(), fmt.Errorf("the event %q is not known", c.Event))
 		}
 		return c, fmt.Errorf("%s tells of %q: %w", a.Title(), c.Event, ErrNoCall)
