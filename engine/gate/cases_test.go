@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nod-agents/nod/app/check"
 	"github.com/nod-agents/nod/app/policyfile"
 	"github.com/nod-agents/nod/engine"
 	"github.com/nod-agents/nod/engine/gate"
@@ -393,13 +394,19 @@ func readCases(t *testing.T, name string) []testCase {
 	return list
 }
 
-// TestCases runs every case through the policy loader and the gate, in a
-// directory tree of its own.
-func TestCases(t *testing.T) {
+func caseFiles(t *testing.T) []string {
+	t.Helper()
 	files, err := filepath.Glob("testdata/cases/*.jsonl")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no cases", err)
 	}
+	return files
+}
+
+// TestCases runs every case through the policy loader and the gate, in a
+// directory tree of its own.
+func TestCases(t *testing.T) {
+	files := caseFiles(t)
 	for _, name := range files {
 		theme := strings.TrimSuffix(filepath.Base(name), ".jsonl")
 		t.Run(theme, func(t *testing.T) {
@@ -416,5 +423,108 @@ func TestCases(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// line is the case as `nod check --batch` reads it.
+func (c *testCase) line(b *box) map[string]any {
+	windows := c.Platform == "win32"
+	cwd := filepath.Join(b.cwd, b.into(c.Cwd))
+	if windows {
+		cwd = c.Cwd
+		if cwd == "" {
+			cwd = `C:\Proj\App`
+		}
+	}
+	line := map[string]any{
+		"id": c.ID, "agentDir": b.agentDir, "home": b.home, "cwd": cwd, "agent": nil,
+		"trusted": c.Trusted == nil || *c.Trusted, "tool": c.Tool, "input": b.intoAny(c.Input),
+	}
+	if c.Agent != "" {
+		line["agent"] = c.Agent
+	}
+	if windows {
+		line["platform"], line["projectDir"] = c.Platform, b.cwd
+	}
+	if len(c.MCPServers) > 0 {
+		line["mcpServers"] = c.MCPServers
+	}
+	session := slices.Clone(c.Session)
+	for i := range session {
+		session[i].Pattern = b.into(session[i].Pattern)
+	}
+	if len(session) > 0 {
+		line["session"] = session
+	}
+	var skills []map[string]string
+	for _, s := range c.Skills {
+		skills = append(skills, map[string]string{"name": s.Name, "location": b.into(s.Location)})
+	}
+	if len(skills) > 0 {
+		line["skills"] = skills
+	}
+	return line
+}
+
+// TestCasesInBatch puts every case to the command, as scripts do, and reads its
+// answers back.
+func TestCasesInBatch(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []testCase
+	var boxes []*box
+	var in, out, diagnostics bytes.Buffer
+	enc := json.NewEncoder(&in)
+	for _, name := range caseFiles(t) {
+		for _, c := range readCases(t, name) {
+			b := newBox(t, &c, filepath.Join(root, fmt.Sprint(len(cases))))
+			if err := enc.Encode(c.line(b)); err != nil {
+				t.Fatal(err)
+			}
+			cases, boxes = append(cases, c), append(boxes, b)
+		}
+	}
+	env := check.Env{
+		Stdin: &in, Stdout: &out, Stderr: &diagnostics, Getenv: func(string) string { return "" },
+		Home: filepath.Join(root, "nobody"), Cwd: root, GOOS: "linux", Now: func() time.Time { return time.Unix(1e9, 0) },
+	}
+	for _, cmd := range check.Commands(env) {
+		if cmd.Name() != "check" {
+			continue
+		}
+		cmd.SetArgs([]string{"--batch"})
+		if err := cmd.Execute(); err != nil {
+			t.Fatalf("%v: %s", err, diagnostics.String())
+		}
+	}
+	dec := json.NewDecoder(&out)
+	for i := range cases {
+		var a struct {
+			ID                                                         string
+			Decision                                                   engine.Action
+			Surface, Pattern, Value, Origin, Reason, Context, Executes string
+			Suggestion                                                 *struct{ Grants []engine.Grant }
+			Asks                                                       []struct {
+				Surface, Pattern string
+				Decision         engine.Action
+			}
+		}
+		if err := dec.Decode(&a); err != nil {
+			t.Fatal(err)
+		}
+		// The answer as an outcome, so that it is judged as every other.
+		o := &gate.Outcome{Action: a.Decision}
+		for _, x := range a.Asks {
+			o.Checks = append(o.Checks, gate.Check{Gate: x.Surface, Pattern: x.Pattern, Action: x.Decision})
+		}
+		o.Decisive = &gate.Check{Gate: a.Surface, Pattern: a.Pattern, Value: a.Value, Origin: engine.Origin(a.Origin), Reason: a.Reason, Context: a.Context, Executes: a.Executes}
+		if a.Suggestion != nil {
+			o.Decisive.Suggestion = a.Suggestion.Grants
+		}
+		if wrong := cases[i].judge(o, boxes[i]); wrong != "" || a.ID != cases[i].ID {
+			t.Errorf("%s (answered as %s): %s | %s", cases[i].ID, a.ID, wrong, cases[i].Why)
+		}
 	}
 }
