@@ -1,7 +1,7 @@
 // Package pipe is what the resident process and a window process say to each
 // other: JSON lines over the window's standard input and output, which only
-// its parent holds. Nothing here listens on a socket or a file, so that no
-// agent can speak in a window's place.
+// its parent holds. They have no name in the file system nor below /proc, so
+// that no agent can speak in a window's place.
 package pipe
 
 import (

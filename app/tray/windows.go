@@ -423,18 +423,18 @@ type window struct {
 	tail  tail   // of what it complained
 }
 
-// launch starts the process. Only pipes that it alone inherits lead to it.
+// launch starts the process. Only what it alone inherits leads to it.
 func (w *windows) launch(token string) (*window, error) {
 	argv := w.cfg.Window
-	inR, inW, err := os.Pipe()
+	inW, inR, err := downChannel()
 	if err != nil {
-		return nil, fmt.Errorf("opening a pipe to the window: %w", err)
+		return nil, fmt.Errorf("opening a channel to the window: %w", err)
 	}
-	outR, outW, err := os.Pipe()
+	outR, outW, err := upChannel()
 	if err != nil {
 		inR.Close()
 		inW.Close()
-		return nil, fmt.Errorf("opening a pipe from the window: %w", err)
+		return nil, fmt.Errorf("opening a channel from the window: %w", err)
 	}
 	c := &window{
 		cmd: exec.Command(argv[0], argv[1:]...), stdin: inW,

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,6 +124,32 @@ func TestAWindowIsFedAndHeard(t *testing.T) {
 	s.told("the end of the pause", func(d pipe.Down) bool { return d.Type == "state" && !d.Paused })
 	s.says(pipe.Up{Type: "sudo\x1b"})
 	eventually(t, "the log", func() bool { return strings.Contains(log.String(), `sudo\x1B`) })
+}
+
+// What leads to a window and from it cannot be opened by another process of the
+// same user, as a pipe could by its name below /proc.
+func TestNobodyElseSpeaksForAWindow(t *testing.T) {
+	n := newNode()
+	a := n.add("scout", "rm -rf build")
+	w, at, _ := supervise(t, n, nil)
+	w.show(viewAsk, a.Key, "")
+	s := at.next()
+	s.told("a state", func(d pipe.Down) bool { return d.Type == "state" })
+	for fd := range 2 {
+		name := fmt.Sprintf("/proc/%s/fd/%d", s.hello[0], fd)
+		if _, err := os.Readlink(name); err != nil {
+			t.Fatal(err) // the window has no such descriptor
+		}
+		for _, mode := range []int{os.O_RDONLY, os.O_WRONLY} {
+			if f, err := os.OpenFile(name, mode|syscall.O_NONBLOCK, 0); err == nil {
+				f.Close()
+				t.Errorf("%s of the window was opened by name (mode %d)", name, mode)
+			}
+		}
+	}
+	if n.board.Get(a.Key) == nil {
+		t.Error("the ask ended")
+	}
 }
 
 func TestALongQueueIsCutButNotWhatIsShown(t *testing.T) {
