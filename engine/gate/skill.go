@@ -20,10 +20,8 @@ func (r *run) skill() {
 		r.skillCheck(name, false)
 		return
 	}
-	name := strings.TrimSpace(r.text("name"))
-	if s, ok := r.input["name"].(string); ok {
-		name = s
-	} else {
+	name, ok := r.input["name"].(string)
+	if !ok {
 		name = "*"
 	}
 	r.skillCheck(name, true)

@@ -517,12 +517,11 @@ func transparent(base string, words []string) int {
 
 func (r *reading) trap(args []arg, words []string, st *state, in where, at int) used {
 	i := 1
-	for i < len(words) && strings.HasPrefix(words[i], "-") && len(words[i]) > 1 {
-		if words[i] == "--" {
-			i++
-			break
+	if i < len(words) && strings.HasPrefix(words[i], "-") && len(words[i]) > 1 {
+		if words[i] != "--" {
+			return used{} // -l, -p, -P only print
 		}
-		return used{} // -l, -p, -P only print
+		i++
 	}
 	if len(words)-i < 2 || words[i] == "-" || words[i] == "" || strings.Trim(words[i], "0123456789") == "" {
 		return used{} // a reset, or a signal to be ignored
