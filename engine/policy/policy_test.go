@@ -379,6 +379,38 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestIntegerKeys holds that the place of a key that looks like a whole number
+// never softens it, as a program in JavaScript may have moved it to the front,
+// and that it decides nothing else.
+func TestIntegerKeys(t *testing.T) {
+	for _, tt := range []struct{ rules, value, want string }{
+		{`{"7": "deny", "*": "allow"}`, "7", "deny"},
+		{`{"7": "ask", "*": "allow"}`, "7", "ask"},
+		{`{"7": "allow", "*": "deny"}`, "7", "deny"},
+		{`{"7": "allow", "*": "ask"}`, "7", "ask"},
+		{`{"7": "ask", "*": "deny"}`, "7", "deny"},
+		{`{"*": "deny", "7": "allow"}`, "7", "allow"},
+		{`{"*": "allow", "7": "deny"}`, "7", "deny"},
+		{`{"7": "deny", "*": "allow", "7": "allow"}`, "7", "allow"}, // written twice: the last counts
+		{`{"7": "deny", "*": "allow"}`, "8", "allow"},
+		{`{"7": "deny", "*": "allow"}`, "77", "allow"},
+		{`{"07": "deny", "*": "allow"}`, "07", "allow"}, // no number to JavaScript: it stands where it was written
+		{`{"4294967295": "deny", "*": "allow"}`, "4294967295", "allow"},
+		{`{"4294967294": "deny", "*": "allow"}`, "4294967294", "deny"},
+		{`{"-1": "deny", "*": "allow"}`, "-1", "allow"},
+		{`{"7": {"action": "deny", "reason": "r"}, "*": "allow"}`, "7", "deny"},
+		{`{"0": "deny", "1": "ask", "*": "allow", "?": "allow"}`, "0", "deny"},
+		{`{"0": "deny", "1": "ask", "*": "allow", "?": "allow"}`, "1", "ask"},
+	} {
+		d := &disk{}
+		d.write(globalPeer, `{"permission": {"skill": `+tt.rules+`}}`)
+		p := NewLoader(d, false).Load(places())
+		if m := resolve(p, "skill", tt.value); m.Action.String() != tt.want || p.Err() != nil {
+			t.Errorf("%s: %s gets %s, want %s; %v", tt.rules, tt.value, m.Action, tt.want, p.Err())
+		}
+	}
+}
+
 func TestFrontMatter(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{ // what `git x` gets, with bash allowed globally
 		{"plain", "---\nname: a\npermission:\n  bash: deny\n---\nbody\n", "deny"},
