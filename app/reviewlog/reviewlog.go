@@ -15,12 +15,14 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"gopkg.in/natefinch/lumberjack.v2"
 )
 
 // Limits of the file on disk.
 const (
 	maxMegabytes = 10 // of one file before it is rotated
-	maxBackups   = 5  // old files kept, all but the newest compressed
+	maxBackups   = 5  // old files kept, compressed
 )
 
 // TimeFormat is ISO 8601 in UTC with milliseconds.
@@ -52,7 +54,7 @@ func Open(path string, o Options) (*Log, error) {
 	if err := f.Close(); err != nil {
 		return nil, fmt.Errorf("opening the review log: %w", err)
 	}
-	l := New(&rotating{path: path, limit: maxMegabytes << 20, keep: maxBackups, now: time.Now}, o)
+	l := New(&lumberjack.Logger{Filename: path, MaxSize: maxMegabytes, MaxBackups: maxBackups, Compress: true}, o)
 	l.path = path
 	return l, nil
 }
