@@ -103,7 +103,7 @@ func TestCheck(t *testing.T) {
 		{"allow", []string{"bash", "git status"}, 0, []string{"allow\n", "→ allow  bash: git status", `by "git *" on bash (global, ~/.config/nod/policy.jsonc:6)`, "also matching", `ask    *  on bash`}},
 		{"deny with its reason", []string{"bash", "ls && git push --force"}, 1, []string{"deny\n", "ask    bash: ls", "→ deny   bash: git push --force", "policy.jsonc:8", "Never rewrite", `ask    git push *`}},
 		{"ask, what a session grant covers", []string{"bash", "git push"}, 3, []string{"ask\n", "policy.jsonc:7", `would grant "git push*" on bash`, `starts with "git push"`, `still denied by "git push --force *"`}},
-		{"a floor says why", []string{"bash", "sudo git status"}, 3, []string{"→ ask", "it executes git status", "exactly this and nothing else"}},
+		{"a floor says why", []string{"bash", "sudo git status"}, 3, []string{"→ ask", "it executes git status", "a rule that allows it would not do: sudo runs another command <indirection-bash-wrapper>", "allow  bash: git status", "run by sudo git status", "exactly this and nothing else"}},
 		{"a path with what it is", []string{"read", ".env"}, 1, []string{"→ deny   path: .env", `by "*.env" on path`, "allow  read: .env"}},
 		{"outside", []string{"read", "/etc/hostname"}, 3, []string{"→ ask    external_directory: /etc/hostname", `no rule for external_directory matches, so the default "*" counts`, "everything below /etc/"}},
 		{"a broken command", []string{"bash", "echo 'x"}, 3, []string{"could not be read as a whole"}},
@@ -160,6 +160,22 @@ func TestCheckRefuses(t *testing.T) {
 		h.write("file", "")
 		if out, errs, code := h.run("", args...); code != exitUsage || errs == "" || out != "" {
 			t.Errorf("%s: exit %d, stderr %q, stdout %q", name, code, errs, out)
+		}
+	}
+}
+
+// TestHints is what a mistyped command is told.
+func TestHints(t *testing.T) {
+	h := newHouse(t)
+	for want, args := range map[string][]string{
+		"put the value in quotes, as in: nod check bash 'ls -l'": {"check", "bash", "ls", "-la"},
+		"did you mean --policy?":                                 {"check", "--polcy", "x", "bash", "ls"},
+		"did you mean --session-grant?":                          {"check", "--sesion-grant", "bash=ls", "bash", "ls"},
+		"see: nod check --help":                                  {"check", "-q"},
+		"quote the value if it has blanks":                       {"check", "bash", "ls", "x"},
+	} {
+		if _, errs, code := h.run("", args...); code != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%q: exit %d, %q, want %q", args, code, errs, want)
 		}
 	}
 }

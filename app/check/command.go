@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/nod-agents/nod/app/policyfile"
 	"github.com/nod-agents/nod/engine"
@@ -81,6 +82,13 @@ Exit code: 0 allowed, 1 denied, 3 ask, 2 usage or configuration error.`,
 			return &ExitError{Code: exitAsk}
 		},
 	}
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if words := c.Flags().Args(); len(words) > 0 && words[0] != "" {
+			// A command that was not put in quotes.
+			return usage("%w; put the value in quotes, as in: nod check %s 'ls -l'", err, words[0])
+		}
+		return unknownFlag(c, err)
+	})
 	w.flags(c)
 	f := c.Flags()
 	f.StringVar(&input, "input", "", "the tool's whole input, as `JSON`; - reads it from stdin")
@@ -88,6 +96,20 @@ Exit code: 0 allowed, 1 denied, 3 ask, 2 usage or configuration error.`,
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	f.BoolVar(&many, "batch", false, "judge the cases on stdin, one JSON object per line")
 	return c
+}
+
+// unknownFlag names the flag that was likely meant.
+func unknownFlag(c *cobra.Command, err error) error {
+	name, ok := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if !ok {
+		return usage("%w; see: %s --help", err, c.CommandPath())
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near, ok := policy.Nearest(name, names); ok {
+		return usage("%w; did you mean --%s?", err, near)
+	}
+	return usage("%w; see: %s --help", err, c.CommandPath())
 }
 
 // single is the answer of `nod check --json`: a batch answer with the deciding

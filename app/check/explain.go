@@ -67,8 +67,16 @@ func (v verdict) check(b *strings.Builder, c *gate.Check, home string) {
 	if c.Context != "" {
 		fmt.Fprintf(b, "         found in a %s\n", strings.ReplaceAll(c.Context, "_", " "))
 	}
-	if c.Executes != "" && c.Executes != c.Value {
+	u := v.unit(c)
+	switch {
+	case u != nil && u.Wrapper >= 0:
+		fmt.Fprintf(b, "         run by %s\n", visible.Line(v.Program.Units[u.Wrapper].Text, 400))
+	case c.Executes != "" && c.Executes != c.Value:
 		fmt.Fprintf(b, "         it executes %s\n", visible.Line(c.Executes, 400))
+	}
+	if u != nil && len(u.Floors) > 0 && c.Action == engine.Ask && c.Rule != nil {
+		f := u.Floors[0]
+		fmt.Fprintf(b, "         a rule that allows it would not do: %s %s\n", visible.Line(f.Why, 200), f.Pattern)
 	}
 	for i := range c.Paths {
 		p := &c.Paths[i]
@@ -147,12 +155,19 @@ var floorReasons = map[string]string{
 
 func quote(s string) string { return `"` + visible.Line(s, 400) + `"` }
 
+// unit is the command that a check is about, nil if it is about none.
+func (v verdict) unit(c *gate.Check) *shell.Unit {
+	if c.Gate != engine.SurfaceBash || v.Program == nil || c.Unit < 0 || c.Unit >= len(v.Program.Units) {
+		return nil
+	}
+	return &v.Program.Units[c.Unit]
+}
+
 // query is the question that a check put to the rules, as far as it can be put
 // again.
 func (v verdict) query(c *gate.Check) engine.Query {
 	q := engine.Query{Surface: c.Intent.Surface, Values: c.Intent.MatchValues}
-	if c.Gate == engine.SurfaceBash && v.Program != nil && c.Unit >= 0 && c.Unit < len(v.Program.Units) {
-		u := &v.Program.Units[c.Unit]
+	if u := v.unit(c); u != nil {
 		q.Values, q.Strict, q.Whole = u.Spellings, u.Strict, u.Whole
 	}
 	if !engine.IsPathSurface(q.Surface) && len(c.Paths) > 0 {

@@ -45,9 +45,9 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// nearest returns the word of choices that is fewest edits from word, and
+// Nearest returns the word of choices that is fewest edits from word, and
 // whether it is close enough to be what was meant.
-func nearest(word string, choices []string) (string, bool) {
+func Nearest(word string, choices []string) (string, bool) {
 	best, least := "", 1<<30
 	for _, c := range choices {
 		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < least {

@@ -114,7 +114,7 @@ func (c *checker) unknown(m member, under string, choices []string) {
 		key = under + "." + key
 	}
 	remedy := "known keys are " + strings.Join(choices, ", ")
-	if near, ok := nearest(m.key, choices); ok {
+	if near, ok := Nearest(m.key, choices); ok {
 		remedy = fmt.Sprintf("did you mean %q?", near)
 	} else if near != "" {
 		remedy = fmt.Sprintf("remove it; the nearest known key is %q", near)
@@ -363,7 +363,7 @@ func (c *checker) action(v value, key string, a *engine.Action) bool {
 	got, err := engine.ParseAction(v.text)
 	if err != nil {
 		remedy := "write allow, ask or deny"
-		if near, ok := nearest(v.text, []string{"allow", "ask", "deny"}); ok {
+		if near, ok := Nearest(v.text, []string{"allow", "ask", "deny"}); ok {
 			remedy = fmt.Sprintf("did you mean %q?", near)
 		}
 		c.fail(v.pos, key, err.Error(), remedy)
