@@ -74,7 +74,7 @@ func (n *nod) logCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is written from now on")
-	c.Flags().BoolVar(&asJSON, "json", false, "the lines as they are")
+	c.Flags().BoolVar(&asJSON, "json", false, "the lines as JSON")
 	c.Flags().DurationVar(&since, "since", 0, "only entries younger than this, such as 2h")
 	c.Flags().StringVar(&f.decision, "decision", "", "only approved, denied, prompted or withdrawn")
 	c.Flags().StringVar(&f.agent, "agent", "", "only asks of the agent of this `NAME`")
@@ -96,7 +96,7 @@ func (f logFilter) print(w io.Writer, line []byte, asJSON bool) error {
 		return nil
 	}
 	if asJSON {
-		_, err := fmt.Fprintf(w, "%s\n", line)
+		_, err := fmt.Fprintf(w, "%s\n", visible.JSON(line))
 		return err
 	}
 	when := e.Timestamp

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"runtime/debug"
+
+	"github.com/nod-agents/nod/app/visible"
 )
 
 // version is the module's version, with the commit where the build knows it.
@@ -24,9 +26,10 @@ func version() string {
 	return v
 }
 
-// newEncoder writes JSON as it is read by people: without HTML escapes.
+// newEncoder writes JSON as it is read by people: without HTML escapes, and
+// with nothing that a terminal obeys.
 func newEncoder(w io.Writer) *json.Encoder {
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(visible.JSONWriter(w))
 	e.SetEscapeHTML(false)
 	return e
 }

@@ -3,6 +3,7 @@ package check
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -358,9 +359,10 @@ type pathRow struct {
 	State string `json:"state"` // read, absent, broken or untrusted
 }
 
-// writeJSON writes v on a line of its own, without escaping for HTML.
-func writeJSON(w interface{ Write([]byte) (int, error) }, v any) error {
-	enc := json.NewEncoder(w)
+// writeJSON writes v on a line of its own, without escaping for HTML, and with
+// nothing that a terminal obeys.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(visible.JSONWriter(w))
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
