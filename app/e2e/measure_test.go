@@ -213,6 +213,8 @@ func TestLatency(t *testing.T) {
 	toAnswer, toNotify := median(ruled), median(asked)
 	t.Logf("rename of a request to its answer by rule: median %v, of 100 the 95th %v", toAnswer, ruled[len(ruled)*95/100])
 	t.Logf("rename of a request to the Notify call: median %v, slowest %v", toNotify, asked[len(asked)-1])
+	t.Attr("to-answer", toAnswer.String())
+	t.Attr("to-notify", toNotify.String())
 	if toAnswer > 100*time.Millisecond || toNotify > 200*time.Millisecond {
 		t.Errorf("too slow: %v to an answer, %v to a notification", toAnswer, toNotify)
 	}
