@@ -22,7 +22,19 @@ func policyCommand(env Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "policy",
 		Short: "Check, explain and find policy files",
-		Args:  cobra.NoArgs,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			var names []string
+			for _, sub := range c.Commands() {
+				names = append(names, sub.Name())
+			}
+			if near, ok := policy.Nearest(args[0], names); ok {
+				return usage("unknown command %q for %q; did you mean %q?", args[0], c.CommandPath(), near)
+			}
+			return usage("unknown command %q for %q; there are check, explain, schema and paths", args[0], c.CommandPath())
+		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			return usage("say what to do: check, explain, schema or paths")
 		},
@@ -85,6 +97,7 @@ With FILEs, only those are read. Exit code: 0 without errors, 2 with.`,
 			return nil
 		},
 	}
+	c.SetFlagErrorFunc(unknownFlag)
 	w.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per finding")
 	c.Flags().BoolVar(&peer, "peer", false, "hold FILEs to what the agent's own permission package understands")
@@ -204,6 +217,7 @@ This looks at rules by themselves; nod check judges a whole tool call.`,
 			return nil
 		},
 	}
+	c.SetFlagErrorFunc(unknownFlag)
 	w.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per rule")
 	return c
@@ -347,6 +361,7 @@ func policyPaths(env Env) *cobra.Command {
 			return nil
 		},
 	}
+	c.SetFlagErrorFunc(unknownFlag)
 	w.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per file")
 	return c
