@@ -349,7 +349,11 @@ type used struct {
 // unwrap reads what a wrapper runs.
 func (r *reading) unwrap(base string, x *execution, words []string, st *state, in where, at int) used {
 	args := x.args
+	r.evaluated(base, args, words, st, in, at)
 	switch {
+	case base == "git":
+		r.gitConfig(args, words, st, in, at)
+		return used{}
 	case base == "command" || base == "builtin" || base == "exec":
 		if i := transparent(base, words); i > 0 {
 			r.inner(x, i, len(args), st, in, at, x.shell)

@@ -355,6 +355,9 @@ func (r *reading) assign(a *syntax.Assign, st *state, w where, keep bool) {
 		if x == nil {
 			return
 		}
+		if runsSubscript(x) {
+			r.broken("a variable holds a subscript that runs a command when it is evaluated")
+		}
 		r.inside(x, st, w)
 		if !keep {
 			return
@@ -562,6 +565,9 @@ func (r *reading) part(p syntax.WordPart, st *state, w where) {
 			r.inside(p.Repl.With, st, w)
 		}
 		if p.Exp != nil {
+			if p.Exp.Op == syntax.OtherParamOps && p.Exp.Word != nil && r.raw(p.Exp.Word) == "P" {
+				r.broken("it expands what a variable holds, as @P does")
+			}
 			r.inside(p.Exp.Word, st, w)
 		}
 		if p.NestedParam != nil {
@@ -588,6 +594,9 @@ func (r *reading) arithmetic(x syntax.ArithmExpr, st *state, w where) {
 	switch x := x.(type) {
 	case nil:
 	case *syntax.Word:
+		if runsSubscript(x) {
+			r.broken("its arithmetic runs what stands in a subscript")
+		}
 		r.inside(x, st, w)
 	case *syntax.BinaryArithm:
 		r.arithmetic(x.X, st, w)
@@ -614,6 +623,7 @@ func (r *reading) test(x syntax.TestExpr, st *state, w where) {
 		r.inside(x, st, w)
 		r.operand(x, st, -1, operandKind{})
 	case *syntax.BinaryTest:
+		r.subscripts(x, x.X, x.Y)
 		r.test(x.X, st, w)
 		if y, ok := x.Y.(*syntax.Word); ok && x.Op == syntax.TsReMatch {
 			r.inside(y, st, w)
@@ -621,6 +631,7 @@ func (r *reading) test(x syntax.TestExpr, st *state, w where) {
 		}
 		r.test(x.Y, st, w)
 	case *syntax.UnaryTest:
+		r.subscripts(x, x.X)
 		r.test(x.X, st, w)
 	case *syntax.ParenTest:
 		r.test(x.X, st, w)

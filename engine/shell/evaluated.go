@@ -1,0 +1,221 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Some builtins run a text that the shell itself has not read: a callback, an
+// alias, and a subscript, which bash expands once more when it looks the
+// variable up. So `unset 'a[$(rm x)]'` runs rm.
+
+// evaluated reads the texts that a builtin keeps or runs.
+func (r *reading) evaluated(base string, args []arg, words []string, st *state, in where, at int) {
+	switch base {
+	case "mapfile", "readarray", "complete", "compgen":
+		for i := 1; i < len(words); i++ {
+			w := words[i]
+			if len(w) < 2 || w[0] != '-' || w[1] == '-' {
+				continue
+			}
+			flag := strings.IndexAny(w, "CW")
+			if flag < 0 || w[flag] == 'W' && base[0] != 'c' {
+				continue
+			}
+			text := w[flag+1:]
+			if text == "" && i+1 < len(words) {
+				i++
+				text = words[i]
+			}
+			if w[flag] == 'C' {
+				r.floor(at, FloorOpaque, base+" -C runs a text as a program")
+				r.payload(text, st, in, at, args[i].start, false)
+			} else if substitutes(literal(args[i].w)) {
+				r.floor(at, FloorOpaque, base+" -W expands a text")
+			}
+		}
+	case "alias":
+		for i := 1; i < len(words); i++ {
+			if _, text, ok := strings.Cut(words[i], "="); ok {
+				if r.dynamic(args[i].w) {
+					r.floor(at, FloorOpaque, "alias keeps a text to run as a program")
+				}
+				r.payload(text, st, in, at, args[i].start, false)
+			}
+		}
+	case "hash", "enable":
+		for _, w := range words[1:] {
+			if len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.ContainsAny(w, "pf") {
+				r.floor(at, FloorIndirection, base+" "+w+" changes what a command runs")
+				break
+			}
+		}
+	}
+	switch base {
+	case "printf":
+		if len(words) < 2 || !strings.HasPrefix(words[1], "-v") {
+			return
+		}
+	case "mapfile", "readarray", "read", "unset", "test", "[", "let", "wait", "getopts",
+		"declare", "typeset", "local", "export", "readonly":
+	default:
+		return
+	}
+	for _, a := range args[1:] {
+		if runsSubscript(a.w) {
+			r.floor(at, FloorOpaque, base+" runs what stands in a subscript")
+			return
+		}
+	}
+}
+
+// literal is what w holds as text: its expansions are left out, what is quoted
+// is in.
+func literal(w *syntax.Word) string {
+	var b strings.Builder
+	var add func(p syntax.WordPart, inQuotes bool)
+	add = func(p syntax.WordPart, inQuotes bool) {
+		switch p := p.(type) {
+		case *syntax.Lit:
+			unescape(p.Value, inQuotes, func(s string, _ bool) { b.WriteString(s) })
+		case *syntax.SglQuoted:
+			b.WriteString(single(p))
+		case *syntax.DblQuoted:
+			for _, q := range p.Parts {
+				add(q, true)
+			}
+		}
+	}
+	for _, p := range w.Parts {
+		add(p, false)
+	}
+	return b.String()
+}
+
+// substitutes reports whether text would run a command if it were expanded.
+func substitutes(text string) bool {
+	return strings.Contains(text, "$(") || strings.Contains(text, "`")
+}
+
+// runsSubscript reports whether the text of w is a variable with a subscript
+// that runs a command.
+func runsSubscript(w *syntax.Word) bool {
+	if w == nil {
+		return false
+	}
+	if _, ok := plain(w); ok {
+		return false
+	}
+	text := literal(w)
+	for i := 1; i < len(text); i++ {
+		if text[i] == '[' && named(text[i-1]) {
+			return substitutes(text[i:])
+		}
+	}
+	return false
+}
+
+func named(c byte) bool {
+	return c == '_' || c == ']' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// expandsTwice reports whether a test looks its operands up as variables or
+// arithmetic.
+func expandsTwice(x syntax.TestExpr) bool {
+	switch x := x.(type) {
+	case *syntax.UnaryTest:
+		return x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar
+	case *syntax.BinaryTest:
+		switch x.Op {
+		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+			return true
+		}
+	}
+	return false
+}
+
+// subscripts marks a test whose operands run a command when they are looked up.
+func (r *reading) subscripts(x syntax.TestExpr, operands ...syntax.TestExpr) {
+	if !expandsTwice(x) {
+		return
+	}
+	for _, o := range operands {
+		if w, ok := o.(*syntax.Word); ok && runsSubscript(w) {
+			r.broken("it tests a variable by a subscript that runs a command")
+		}
+	}
+}
+
+// gitConfig reads the settings that git is given on its command line: some name
+// a program that it runs, and an alias is one.
+func (r *reading) gitConfig(args []arg, words []string, st *state, in where, at int) {
+	for i := 1; i < len(words) && strings.HasPrefix(words[i], "-"); i++ {
+		w := words[i]
+		name, value, inline := strings.Cut(w, "=")
+		setting := ""
+		switch {
+		case name == "--exec-path" && inline:
+			r.floor(at, FloorIndirection, "--exec-path changes what git runs")
+			continue
+		case name == "--config-env" && inline:
+			setting = value
+		case w == "-c" || w == "--config-env":
+			if i++; i >= len(words) {
+				return
+			}
+			setting = words[i]
+		case strings.HasPrefix(w, "-c"):
+			setting = w[2:]
+		default:
+			if word(gitValues, w) {
+				i++
+			}
+			continue
+		}
+		key, value, _ := strings.Cut(setting, "=")
+		section, rest, _ := strings.Cut(strings.ToLower(key), ".")
+		if name == "--config-env" {
+			value = "?" // what the variable holds is not known
+		}
+		switch {
+		case section == "alias":
+			r.floor(at, FloorOpaque, "git runs the alias that it is given")
+			if text, ok := strings.CutPrefix(value, "!"); ok {
+				r.payload(text, st, in, at, args[i].start, false)
+			} else {
+				r.payload("git "+value, st, in, at, args[i].start, false)
+			}
+		case gitRuns(section, rest, value):
+			r.floor(at, FloorIndirection, "setting "+key+" changes what git runs")
+		}
+	}
+}
+
+// gitRuns reports whether git-config(1) has a setting name a program that git
+// runs, or a file that may. section and rest are in lower case.
+func gitRuns(section, rest, value string) bool {
+	last := rest[strings.LastIndexByte(rest, '.')+1:]
+	switch value {
+	case "", "true", "false", "yes", "no", "on", "off", "0", "1":
+		return false
+	}
+	switch section {
+	case "pager":
+		return hijacks("PAGER", value)
+	case "core":
+		switch last {
+		case "pager", "editor":
+			return hijacks("PAGER", value)
+		}
+		return word("sshcommand gitproxy fsmonitor askpass hookspath alternaterefscommand", last)
+	case "sequence":
+		return hijacks("EDITOR", value)
+	case "include", "includeif":
+		return true
+	}
+	if strings.HasSuffix(last, "command") || strings.HasSuffix(last, "cmd") {
+		return true
+	}
+	return word("external textconv driver clean smudge process helper program difffilter uploadpack receivepack vcs templatedir update packobjectshook browser", last)
+}

@@ -1,0 +1,57 @@
+package shell
+
+import (
+	"strings"
+	"testing"
+)
+
+// What a builtin or git runs of the texts that it is given asks, or is seen as a
+// command; what only looks like it does not.
+func TestEvaluatedTexts(t *testing.T) {
+	var rd Reader
+	for _, text := range []string{
+		"mapfile -C 'rm x' -c 1 a < f", "readarray -tC 'rm x' a", "readarray -C'rm x' a", "complete -C 'rm x' ls", "compgen -C 'rm x'", "compgen -W '$(rm x)'",
+		"printf -v 'a[$(rm x)]' y", "printf -v'a[$(rm x)]' y", "test -v 'a[$(rm x)]'", "[ -v 'a[`rm x`]' ]", "[[ -v 'a[$(rm x)]' ]]", "[[ -R 'a[$(rm x)]' ]]", "[[ 'a[$(rm x)]' -eq 1 ]]", "[[ 1 -lt 'a[$(rm x)]' ]]",
+		"unset 'a[$(rm x)]'", "unset \"a[\\$(rm x)]\"", "unset a\\[\\$\\(rm\\ x\\)]", "unset 'a[$'\"(rm x)]\"", "unset $'a[\\x24(rm x)]'", "read 'a[$(rm x)]' <<< y", "read -r 'a[b[$(rm x)]]'", "let 'a[$(rm x)]=1'", "builtin let 'a[$(rm x)]=1'",
+		"declare 'a[$(rm x)]=1'", "command declare 'a[$(rm x)]=1'", "export 'a[$(rm x)]=1'", "a='b[$(rm x)]'; echo $((a))", "declare a='b[$(rm x)]'", "a='$(rm x)'; echo ${a@P}", "wait -p 'a[$(rm x)]'", "getopts a 'b[$(rm x)]'",
+		"hash -p /bin/rm ls", "enable -f ./x.so y", "alias ls=$X", "alias ls=\"$(x)\"",
+		"git -c alias.x='!rm x' x", "git -c alias.x=push x", "git -calias.x='!rm x' x", "git -C d -c Core.SSHCommand=x fetch", "git -c core.pager='sh x' log", "git -c core.fsmonitor=./x status", "git -c core.hooksPath=h commit", "git -c core.editor='rm x' commit",
+		"git -c diff.external=x diff", "git -c filter.a.clean=x add .", "git -c credential.helper='!rm x' fetch", "git -c include.path=x log", "git --config-env=alias.x=Y x", "git --config-env core.sshcommand=Y fetch", "git --exec-path=d status", "git -c gpg.program=x commit -S", "git -c difftool.a.cmd=x difftool",
+	} {
+		p := rd.Read(text, testEnv)
+		asks := p.Broken != ""
+		for i := range p.Units {
+			asks = asks || len(p.Units[i].Floors) > 0
+		}
+		if !asks {
+			t.Errorf("%q does not ask: %+v", text, p.Units)
+		}
+	}
+	for _, text := range []string{"mapfile -C 'rm x' a", "complete -C 'rm x' ls", "alias ls='rm x'", "git -c alias.x='!rm x' x", "git -c alias.x='!a; rm x' x"} {
+		p, seen := rd.Read(text, testEnv), false
+		for i := range p.Units {
+			seen = seen || p.Units[i].Text == "rm x"
+		}
+		if !seen {
+			t.Errorf("%q hides rm x: %+v", text, p.Units)
+		}
+	}
+	if p := rd.Read("git -c alias.x='push -f' x", testEnv); !strings.Contains(p.Units[len(p.Units)-1].Text, "git push -f") {
+		t.Errorf("the alias hides its command: %+v", p.Units)
+	}
+	for _, text := range []string{
+		"mapfile -t a < f", "complete -F f ls", "compgen -W 'a b' x", "printf '%s' 'a[`b`]'", "printf -v a '%s' b", "test -f 'a[1]'", "[[ a[1] -eq 1 ]]", "[[ 'see a[`b`]' == x ]]", "unset 'a[1]'", "read -p '- [ ] `x`: ' a", "let 'a[1]=2'",
+		"declare -A a=([b]=c)", "export A='- [ ] run `make`'", "BODY='- [x] $(y)'", "a=${b@Q}", "hash -r", "hash ls", "enable -n test", "alias rm=ls", "alias ll='ls -l'", "echo 'a[$(rm x)]'", "git commit -m 'fix a[$(b)]'", "grep 'a[`b]' f",
+		"git -c core.pager=cat log", "git -c core.editor=true rebase --continue", "git -c user.name=x commit", "git -c color.ui=always diff", "git -c core.fsmonitor=false status", "git -c credential.helper= fetch", "git -c pager.log=false log", "git -C a status", "git --exec-path", "git --git-dir=a status", "git config alias.x y",
+	} {
+		p := rd.Read(text, testEnv)
+		if p.Broken != "" {
+			t.Errorf("%q is broken: %s", text, p.Broken)
+		}
+		for i := range p.Units {
+			if len(p.Units[i].Floors) > 0 {
+				t.Errorf("%q asks: %+v", text, p.Units[i].Floors)
+			}
+		}
+	}
+}
