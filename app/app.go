@@ -102,9 +102,6 @@ func Main(p Process) (code int) {
 	}
 	root := n.root()
 	root.SetArgs(p.Args)
-	root.SetIn(p.Stdin)
-	root.SetOut(p.Stdout)
-	root.SetErr(p.Stderr)
 	return n.report(root.Execute())
 }
 
@@ -178,12 +175,15 @@ func (n *nod) root() *cobra.Command {
 
 Without a command it serves: it sits in the tray (or in this terminal, where
 there is no display), decides by your rules, and asks you about the rest.`,
-		Args:          cobra.NoArgs,
+		Args:          noArgs,
 		RunE:          serve.RunE,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetIn(n.Stdin)
+	root.SetOut(n.Stdout)
+	root.SetErr(n.Stderr)
 	root.SetVersionTemplate("nod {{.Version}}\n")
 	root.Flags().AddFlagSet(serve.Flags())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -194,12 +194,74 @@ there is no display), decides by your rules, and asks you about the rest.`,
 	root.AddCommand(n.windowCommands()...)
 	root.AddCommand(n.hookCommands()...)
 	root.AddCommand(n.askCommand(), n.runCommand(), n.envCommand())
+	root.SetHelpCommand(helpCommand())
+	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
-		if c.Args == nil {
-			c.Args = cobra.NoArgs
+		if c.Name() == "completion" {
+			c.Short = "Print a script that completes Nod's commands in your shell"
+			c.RunE = func(*cobra.Command, []string) error {
+				return withHint(errors.New("name the shell"), "as in: nod completion bash")
+			}
 		}
 	}
+	strict(root)
 	return root
+}
+
+// strict has c and all commands below it refuse arguments that they do not
+// take, and say where it is told what they do take.
+func strict(c *cobra.Command) {
+	if c.Args == nil {
+		c.Args = noArgs
+	}
+	takes := c.Args
+	c.Args = func(c *cobra.Command, args []string) error {
+		err := takes(c, args)
+		var h *hinted
+		if err == nil || errors.As(err, &h) {
+			return err
+		}
+		return withHint(err, "see: "+c.CommandPath()+" --help")
+	}
+	for _, sub := range c.Commands() {
+		strict(sub)
+	}
+}
+
+// noArgs is for a command that takes none, or only the names of commands below
+// it.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if !c.HasAvailableSubCommands() {
+		return fmt.Errorf("unexpected argument %q", args[0])
+	}
+	err := fmt.Errorf("unknown command %q", args[0])
+	c.SuggestionsMinimumDistance = 2
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		return withHint(err, "did you mean: "+c.CommandPath()+" "+near[0])
+	}
+	return err
+}
+
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Tell about a command",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			about, rest, err := c.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				return about.ValidateArgs(rest)
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
 }
 
 // printJSON writes v as one line.

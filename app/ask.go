@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -33,18 +34,28 @@ Exit code: 0 allowed, 1 denied, 4 nobody could be asked.`,
 		Example: `  nod ask 'git push --force' && git push --force
   nod ask --tool write /etc/hosts
   nod ask --tool deploy --input '{"to": "production"}'`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("unexpected argument %q; quote the value if it has blanks", args[1])
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			in := map[string]any{}
 			switch {
 			case input != "" && len(args) > 0:
-				return &exitError{exitUsage, fmt.Errorf("give VALUE or --input, not both")}
+				return &exitError{exitUsage, errors.New("give VALUE or --input, not both")}
 			case input != "":
-				if err := json.Unmarshal([]byte(input), &in); err != nil {
+				var wrong *json.UnmarshalTypeError
+				err := json.Unmarshal([]byte(input), &in)
+				switch {
+				case errors.As(err, &wrong) || err == nil && in == nil:
+					return &exitError{exitUsage, errors.New("--input: it is no JSON object")}
+				case err != nil:
 					return &exitError{exitUsage, fmt.Errorf("--input: %w", err)}
 				}
 			case len(args) == 0:
-				return withHint(&exitError{exitUsage, fmt.Errorf("there is nothing to ask about")}, "name it, as in: nod ask 'rm -rf build'")
+				return withHint(&exitError{exitUsage, errors.New("there is nothing to ask about")}, "name it, as in: nod ask 'rm -rf build'")
 			default:
 				in[valueKey(tool)] = args[0]
 			}
@@ -84,7 +95,7 @@ func (n *nod) ask(ctx context.Context, tool string, in map[string]any, agent, se
 	defer stop()
 	env := n.agents()
 	if env.Cwd == "" {
-		return &exitError{exitUsage, fmt.Errorf("the working directory can't be found")}
+		return &exitError{exitUsage, errors.New("the working directory can't be found")}
 	}
 	if session != "" {
 		env.Target = session

@@ -61,7 +61,6 @@ func (n *nod) windowCommands() []*cobra.Command {
 		Use:    "window",
 		Short:  "Draw the windows of the Nod that started this process",
 		Hidden: true,
-		Args:   cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			hush.Lift()
 			if code := window.Run(c.Context(), n.Stdin, n.Stdout, n.Stderr, n.getenv); code != 0 {

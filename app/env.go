@@ -14,7 +14,6 @@ func (n *nod) envCommand() *cobra.Command {
 		Short:   "Print what makes a shell's programs children of Nod",
 		Long:    "Print, for a POSIX shell, the variables that nod run sets.",
 		Example: `  eval "$(nod env)"`,
-		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			set, err := n.assignments(k)
 			if err != nil {

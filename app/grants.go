@@ -40,12 +40,17 @@ No command grants anything: that takes a human at the tray or the terminal.`,
 			return printGrants(n.Stdout, grants, time.Now())
 		}),
 	}
-	c.PersistentFlags().StringVar(&agentDir, "agent-dir", "", "agent `DIR`ectory whose Nod is meant (default: the first of the settings)")
+	c.PersistentFlags().StringVar(&agentDir, "agent-dir", "", "agent directory `DIR` whose Nod is meant (default: the first of the settings)")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	c.AddCommand(&cobra.Command{
 		Use:   "revoke ID...",
 		Short: "Take back single grants",
-		Args:  cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, ids []string) error {
+			if len(ids) == 0 {
+				return withHint(errors.New("no grant is named"), "nod grants lists them with their IDs; nod grants clear takes all back")
+			}
+			return nil
+		},
 		RunE: n.withNod(&agentDir, func(ctx context.Context, client *control.Client, ids []string) error {
 			count, err := client.Revoke(ctx, ids...)
 			fmt.Fprintf(n.Stdout, "%d revoked\n", count)
@@ -54,7 +59,6 @@ No command grants anything: that takes a human at the tray or the terminal.`,
 	}, &cobra.Command{
 		Use:   "clear",
 		Short: "Take back all grants",
-		Args:  cobra.NoArgs,
 		RunE: n.withNod(&agentDir, func(ctx context.Context, client *control.Client, _ []string) error {
 			count, err := client.Clear(ctx)
 			if err != nil {

@@ -51,7 +51,10 @@ func (n *nod) assignments(k child) ([][2]string, error) {
 func (n *nod) runCommand() *cobra.Command {
 	var k child
 	c := &cobra.Command{
-		Use:   "run [--session ID] [--agent NAME] -- PROGRAM [ARG...]",
+		Use: "run [--session ID] [--agent NAME] -- PROGRAM [ARG...]",
+
+		DisableFlagsInUseLine: true,
+
 		Short: "Start an agent whose asks come to Nod",
 		Long: `Start an agent as a child of the serving node: what its own permission system would ask, it forwards
 to the running Nod. The program's exit code is passed through.`,
@@ -69,6 +72,10 @@ to the running Nod. The program's exit code is passed through.`,
 			}
 			program, err := exec.LookPath(args[0])
 			if err != nil {
+				var wrong *exec.Error
+				if errors.As(err, &wrong) {
+					err = wrong.Err // it repeats the name
+				}
 				return &exitError{exitUsage, fmt.Errorf("starting %s: %w", args[0], err)}
 			}
 			inboxes := n.agents().Inboxes()

@@ -62,7 +62,6 @@ rules and asks you about the rest. Defaults come from the settings file.`,
 		Example: `  nod serve
   nod serve --frontend terminal
   nod serve --session ci --frontend none --exec ./decide.sh`,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			set, err := n.settings()
 			if err != nil {
@@ -104,10 +103,10 @@ rules and asks you about the rest. Defaults come from the settings file.`,
 	}
 	f := c.Flags()
 	f.StringArrayVar(&sessions, "session", nil, "`ID` of a session to serve; may be repeated (default: desktop)")
-	f.StringArrayVar(&agentDirs, "agent-dir", nil, "agent `DIR`ectory to serve it in; may be repeated (default: $PI_CODING_AGENT_DIR, else ~/.pi/agent)")
-	f.StringVar(&frontend, "frontend", settings.Auto, "where you answer: auto, desktop, terminal or none")
+	f.StringArrayVar(&agentDirs, "agent-dir", nil, "agent directory `DIR` to serve it in; may be repeated (default: $PI_CODING_AGENT_DIR, else ~/.pi/agent)")
+	f.StringVar(&frontend, "frontend", settings.Auto, "`WHERE` you answer: auto, desktop, terminal or none")
 	f.StringVar(&exec, "exec", "", "`PROGRAM` that answers asks: the ask as JSON on its stdin, its answer on its stdout")
-	f.StringVar(&policyPath, "policy", "", "policy `FILE` in place of the global policy")
+	f.StringVar(&policyPath, "policy", "", "policy `FILE` in place of the global policy files")
 	f.BoolVar(&adopt, "adopt", false, "also serve the sessions of these agent directories that nobody else serves")
 	f.StringVar(&parent, "parent", "", "`ID` of a session that is asked what the rules leave open (default: with --frontend none, the parent session that the environment names)")
 	return c

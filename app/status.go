@@ -71,7 +71,7 @@ alive, absent, dead_pid (its process is gone) or stale (not refreshed for 5 s).`
 			return report.print(n.Stdout)
 		},
 	}
-	c.Flags().StringArrayVar(&agentDirs, "agent-dir", nil, "agent `DIR`ectory to look at; may be repeated")
+	c.Flags().StringArrayVar(&agentDirs, "agent-dir", nil, "agent directory `DIR` to look at; may be repeated (default: those of the settings)")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return c
 }

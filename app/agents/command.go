@@ -88,8 +88,8 @@ type flags struct {
 }
 
 func (f *flags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.mode, "mode", "", "gate: Nod decides each call; advise: it denies or is silent, and asks only where the agent would (default: from the settings, else gate)")
-	c.Flags().StringVar(&f.unserved, "unserved", "", "what becomes of an ask while no Nod runs: deny, or defer to the agent's own prompt (default: from the settings, else deny)")
+	c.Flags().StringVar(&f.mode, "mode", "", "`MODE`: with gate Nod decides each call, with advise it denies or is silent, and asks only where the agent would (default: from the settings, else gate)")
+	c.Flags().StringVar(&f.unserved, "unserved", "", "`WHAT` becomes of an ask while no Nod runs: deny, or defer to the agent's own prompt (default: from the settings, else deny)")
 }
 
 func (f *flags) check() error {
@@ -149,7 +149,7 @@ Put the hook in place with: nod hook install AGENT`,
 		},
 	}
 	f.add(c)
-	c.Flags().DurationVar(&f.timeout, "host-timeout", 0, "how long the agent waits for its hook, if not as long as it does by default")
+	c.Flags().DurationVar(&f.timeout, "host-timeout", 0, "how long the agent waits for its hook (`TIME`, such as 60s), if not as long as it does by default")
 	c.AddCommand(installCommand(env), uninstallCommand(env), statusCommand(env))
 	return []*cobra.Command{c}
 }
@@ -157,7 +157,10 @@ Put the hook in place with: nod hook install AGENT`,
 // gate is one run of the hook.
 func (env Env) gate(ctx context.Context, a Adapter, event string, f flags) error {
 	if term.IsTerminal(int(env.Stdin.Fd())) {
-		return usage("%s's hook JSON is expected on stdin; to put the hook in place: nod hook install %s", a.Title(), a.Name())
+		if _, ok := a.(installer); !ok {
+			return usage("the hook JSON of %s is expected on stdin", a.Title())
+		}
+		return usage("the hook JSON of %s is expected on stdin; to put the hook in place: nod hook install %s", a.Title(), a.Name())
 	}
 	if ctx == nil {
 		ctx = context.Background()

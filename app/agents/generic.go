@@ -23,7 +23,7 @@ type Generic struct{}
 func (Generic) Name() string { return "generic" }
 
 // Title is what people read where no agent's name is known.
-func (Generic) Title() string { return "An agent" }
+func (Generic) Title() string { return "an agent" }
 
 // Timeout is 600 s.
 func (Generic) Timeout() time.Duration { return 600 * time.Second }

@@ -335,7 +335,7 @@ func findInstaller(name string) (installer, error) {
 	}
 	i, ok := a.(installer)
 	if !ok {
-		return nil, usage("%s has no settings that Nod knows: have it run `nod hook %s` before each tool", a.Title(), name)
+		return nil, usage("%s has no settings that Nod knows: have the agent run `nod hook %s` before each tool", name, name)
 	}
 	return i, nil
 }

@@ -4,8 +4,11 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -74,9 +77,9 @@ type where struct {
 
 func (w *where) flags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&w.policy, "policy", "", "use this `file` instead of the global policy files")
-	f.StringVar(&w.agent, "agent", "", "judge as the agent of this `name`")
-	f.StringVar(&w.cwd, "cwd", "", "the project's `directory` (default: the working directory)")
+	f.StringVar(&w.policy, "policy", "", "use this `FILE` instead of the global policy files")
+	f.StringVar(&w.agent, "agent", "", "judge as the agent of this `NAME`")
+	f.StringVar(&w.cwd, "cwd", "", "the project's directory `DIR` (default: the working directory)")
 }
 
 // places resolves the flags. An unreadable trust store leaves the project
@@ -92,6 +95,9 @@ func (w *where) places(env Env) (policy.Places, error) {
 	}
 	if w.policy != "" {
 		p.Global = absolute(env.Cwd, w.policy)
+		if _, err := os.Stat(p.Global); errors.Is(err, fs.ErrNotExist) {
+			return p, usage("--policy %s: there is no such file", w.policy)
+		}
 	}
 	trusted, err := trust.Open(dirs.State).Trusted(p.Project)
 	if err != nil {

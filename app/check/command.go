@@ -161,7 +161,7 @@ func (w *where) call(env Env, args []string, input string, grants []string) (*ca
 	}
 	switch {
 	case input != "" && len(args) == 2:
-		return nil, usage("give either VALUE or --input")
+		return nil, usage("give VALUE or --input, not both")
 	case input == "-":
 		data, err := io.ReadAll(io.LimitReader(env.Stdin, 64<<20))
 		if err != nil {
@@ -174,6 +174,8 @@ func (w *where) call(env Env, args []string, input string, grants []string) (*ca
 		value := ""
 		if len(args) == 2 {
 			value = args[1]
+		} else if needsValue(k.Tool) {
+			return nil, usage("nothing says what to judge: add VALUE or --input, as in: nod check bash 'ls -l'")
 		}
 		k.Input = inputFor(k, value, len(args) == 2)
 	}
@@ -181,6 +183,15 @@ func (w *where) call(env Env, args []string, input string, grants []string) (*ca
 		return nil, usage("--input is not valid JSON")
 	}
 	return k, nil
+}
+
+// needsValue reports whether a call of tool without an input means nothing.
+func needsValue(tool string) bool {
+	switch tool {
+	case engine.SurfaceBash, engine.SurfaceSkill, "read", "write", "edit":
+		return true
+	}
+	return false
 }
 
 // inputFor is the tool input that VALUE stands for.

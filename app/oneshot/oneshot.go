@@ -53,7 +53,10 @@ func (p Program) Run(ctx context.Context, in any) ([]byte, error) {
 	case errors.Is(err, exec.ErrWaitDelay):
 		return nil, errors.New("it ended but something it started keeps its output open")
 	case err != nil:
-		return nil, fmt.Errorf("%w: %s", err, visible.Line(strings.TrimSpace(complaints.kept.String()), 500))
+		if said := strings.TrimSpace(complaints.kept.String()); said != "" {
+			return nil, fmt.Errorf("%w: %s", err, visible.Line(said, 500))
+		}
+		return nil, err
 	case out.over:
 		return nil, fmt.Errorf("its answer is longer than %d bytes", MaxAnswer)
 	}
