@@ -227,6 +227,7 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 		Review: review,
 		Log:    log,
 	})
+	review.Problems(func(text string) { nd.Problem("review log", text) })
 
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -54,9 +54,21 @@ func Open(path string, o Options) (*Log, error) {
 	if err := f.Close(); err != nil {
 		return nil, fmt.Errorf("opening the review log: %w", err)
 	}
-	l := New(&lumberjack.Logger{Filename: path, MaxSize: maxMegabytes, MaxBackups: maxBackups, Compress: true}, o)
+	l := New(&file{path: path, out: &lumberjack.Logger{Filename: path, MaxSize: maxMegabytes, MaxBackups: maxBackups, Compress: true}}, o)
 	l.path = path
 	return l, nil
+}
+
+// Problems has tell told, as a sentence or two, when the log of Open cannot be
+// written, and with an empty text when it can again. tell must not block nor
+// record.
+func (l *Log) Problems(tell func(text string)) {
+	if l == nil {
+		return
+	}
+	if f, ok := l.out.(*file); ok {
+		f.problems(tell)
+	}
 }
 
 // New writes the log to w, which Close closes.
