@@ -57,6 +57,7 @@ APPID   = io.github.nod_agents.nod
 install: build
 	install -D -m 755 nod "$(DESTDIR)$(PREFIX)/bin/nod"
 	install -D -m 644 assets/$(APPID).desktop "$(DESTDIR)$(PREFIX)/share/applications/$(APPID).desktop"
+	sed -i 's|^Exec=nod$$|Exec="$(PREFIX)/bin/nod"|' "$(DESTDIR)$(PREFIX)/share/applications/$(APPID).desktop"
 	for s in 16 22 24 48 64 128 256 512; do \
 		install -D -m 644 assets/icon/nod-$$s.png "$(DESTDIR)$(PREFIX)/share/icons/hicolor/$${s}x$$s/apps/$(APPID).png"; done
 

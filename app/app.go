@@ -18,13 +18,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/user"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/nod-agents/nod/app/agents"
 	"github.com/nod-agents/nod/app/policyfile"
 	"github.com/nod-agents/nod/app/settings"
 )
@@ -154,7 +157,17 @@ func (n *nod) locate() error {
 
 // settings reads the user's settings.
 func (n *nod) settings() (settings.Settings, error) {
-	return settings.Read(settings.Path(n.dirs.Config), settings.Place{Home: n.home, AgentDir: n.dirs.Agent})
+	path := settings.Path(n.dirs.Config)
+	set, err := settings.Read(path, settings.Place{Home: n.home, AgentDir: n.dirs.Agent})
+	if err != nil {
+		return set, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(set.Hooks)) {
+		if _, known := agents.Find(name); !known && name != "*" {
+			return set, fmt.Errorf("%s: hooks: %q is no agent that Nod knows: they are *, %s", path, name, strings.Join(agents.Names(), ", "))
+		}
+	}
+	return set, nil
 }
 
 // logger writes diagnostics for people to stderr.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"image"
 	"image/png"
+	stdlog "log"
 	"log/slog"
 	"os"
 	"time"
@@ -27,6 +28,9 @@ const hasDesktop = true
 // desktop is the front end of the tray.
 func (n *nod) desktop(ctx context.Context, nd *node.Node, log *slog.Logger) frontEnd {
 	hush.Lift()
+	// Libraries of the desktop log what they meet, and go on.
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())
 	self, err := os.Executable()
 	if err != nil {
 		nd.Problem("window", "Windows cannot be opened, because the program's own file is unknown: "+err.Error())

@@ -18,7 +18,7 @@ func (n *nod) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what Nod stands on, and say how to mend it",
-		Long:  "Check the display, the tray host, the notification server, file watches, directory modes\nheartbeats and the hooks of agents. Exits 1 if something does not work.",
+		Long:  "Check the display, the tray host, the notification server, file watches, directory modes,\nheartbeats and the hooks of agents.\n\nExit code: 0 if everything works, if only in part; 1 if something does not.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			set, err := n.settings()
 			if err != nil {
@@ -27,7 +27,7 @@ func (n *nod) doctorCommand() *cobra.Command {
 			ctx, cancel := context.WithTimeout(c.Context(), 5*time.Second)
 			defer cancel()
 			findings := doctor.Examine(ctx, doctor.Host{
-				Getenv: n.getenv, Desktop: hasDesktop, BusAddress: notify.SessionBus(n.getenv, os.Getuid()),
+				Getenv: n.getenv, Desktop: hasDesktop, Native: alwaysDisplay, BusAddress: notify.SessionBus(n.getenv, os.Getuid()),
 				AgentDirs: set.AgentDirs, Sessions: set.Sessions, ConfigDir: n.dirs.Config, StateDir: n.dirs.State, Proc: "/proc",
 			})
 			findings = append(findings, n.hookFindings()...)

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -27,6 +28,9 @@ type entry struct {
 	Event     string          `json:"event"`
 	Agent     string          `json:"requesterAgentName"`
 	Session   string          `json:"requesterSessionId"`
+	Target    string          `json:"targetSessionId"`
+	Grant     string          `json:"grantId"`
+	Count     *int            `json:"count"` // of grants that were taken back
 	Surface   string          `json:"surface"`
 	Value     string          `json:"value"`
 	Reason    string          `json:"reason"`
@@ -52,21 +56,20 @@ var decisions = map[string][]string{
 
 func (n *nod) logCommand() *cobra.Command {
 	var follow, asJSON bool
-	var since time.Duration
+	var since age
 	var f logFilter
 	c := &cobra.Command{
-		Use:     "log",
-		Short:   "Read the review log: who asked what, and what decided",
+		Use:   "log",
+		Short: "Read the review log: who asked what, and what decided",
+		Long: `Read the review log: who asked what, and what decided. Only the newest file is read; up to five older ones
+of 10 MB each lie beside it.`,
 		Example: "  nod log --since 2h --decision denied\n  nod log -f --agent scout",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if _, ok := decisions[f.decision]; f.decision != "" && !ok {
 				return fmt.Errorf("--decision %q is none of approved, denied, prompted, withdrawn", f.decision)
 			}
-			if since < 0 {
-				return errors.New("--since must not be negative")
-			}
 			if since > 0 {
-				f.since = time.Now().Add(-since)
+				f.since = time.Now().Add(-time.Duration(since))
 			}
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -75,16 +78,48 @@ func (n *nod) logCommand() *cobra.Command {
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is written from now on")
 	c.Flags().BoolVar(&asJSON, "json", false, "the lines as JSON")
-	c.Flags().DurationVar(&since, "since", 0, "only entries younger than this, such as 2h")
-	c.Flags().StringVar(&f.decision, "decision", "", "only approved, denied, prompted or withdrawn")
+	c.Flags().Var(&since, "since", "only entries younger than `AGE`, such as 30m, 2h or 7d")
+	c.Flags().StringVar(&f.decision, "decision", "", "only entries with this `END`: approved, denied, prompted or withdrawn")
 	c.Flags().StringVar(&f.agent, "agent", "", "only asks of the agent of this `NAME`")
 	return c
 }
+
+// age is a time.Duration that may be written in days, too.
+type age time.Duration
+
+// Set reads s, such as 2h or 7d.
+func (a *age) Set(s string) error {
+	d, err := time.ParseDuration(s)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		var n uint16
+		_, err = fmt.Sscanf(days+"\n", "%d\n", &n)
+		d = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || d <= 0 {
+		return errors.New("write an age such as 30m, 2h or 7d")
+	}
+	*a = age(d)
+	return nil
+}
+
+// String is empty where no age is set.
+func (a *age) String() string {
+	if *a == 0 {
+		return ""
+	}
+	return time.Duration(*a).String()
+}
+
+// Type names the value in messages.
+func (*age) Type() string { return "age" }
 
 // print writes one line of the log, if f wants it.
 func (f logFilter) print(w io.Writer, line []byte, asJSON bool) error {
 	var e entry
 	if err := json.Unmarshal(line, &e); err != nil {
+		if asJSON || f != (logFilter{}) {
+			return nil // nobody knows whether it is wanted
+		}
 		_, err := fmt.Fprintf(w, "(not a log entry) %s\n", visible.Line(string(line), 200))
 		return err
 	}
@@ -108,6 +143,14 @@ func (f logFilter) print(w io.Writer, line []byte, asJSON bool) error {
 		parts = append(parts, visible.Line(e.Agent, 40))
 	} else if e.Session != "" {
 		parts = append(parts, visible.Line(e.Session, 12))
+	} else if e.Target != "" {
+		parts = append(parts, "session "+visible.Line(e.Target, 40))
+	}
+	if e.Grant != "" && e.Surface == "" {
+		parts = append(parts, "grant "+visible.Line(e.Grant, 40))
+	}
+	if e.Count != nil {
+		parts = append(parts, count(*e.Count, "grant"))
 	}
 	if e.Surface != "" {
 		parts = append(parts, visible.Line(e.Surface+":", 40))
@@ -155,6 +198,10 @@ func decider(raw json.RawMessage) string {
 	return strings.TrimSpace("by " + s.Kind + " " + s.Name + s.Pattern)
 }
 
+func errNoLog() error {
+	return withHint(errors.New("there is no review log yet"), "it is made by: nod serve")
+}
+
 // readLog calls each with every whole line of the file and, if follow is set,
 // with those that come until ctx ends, across rotation.
 func readLog(ctx context.Context, path string, follow bool, each func([]byte) error) error {
@@ -166,13 +213,22 @@ func readLog(ctx context.Context, path string, follow bool, each func([]byte) er
 		}
 		defer watch.Close()
 		// The directory, because rotation replaces the file.
-		if err := watch.Add(path[:strings.LastIndexByte(path, os.PathSeparator)]); err != nil {
+		err = watch.Add(filepath.Dir(path))
+		if errors.Is(err, fs.ErrNotExist) {
+			return errNoLog()
+		}
+		if err != nil {
 			return fmt.Errorf("following the review log: %w", err)
 		}
 	}
 	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) && !follow {
-		return withHint(errors.New("there is no review log yet"), "it is made by: nod serve")
+	switch missing := errors.Is(err, fs.ErrNotExist); {
+	case missing && !follow:
+		return errNoLog()
+	case missing: // it will come
+		f = nil
+	case err != nil:
+		return fmt.Errorf("reading the review log: %w", err)
 	}
 	defer func() {
 		if f != nil {

@@ -240,7 +240,7 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 	if s.parent != "" {
 		fmt.Fprintf(n.Stderr, "what the rules leave open goes to session %q\n", s.parent)
 	}
-	n.startServers(ctx, &wg, nd, s, review)
+	announced := n.startServers(ctx, &wg, nd, s, review)
 
 	front := frontEnd{run: func(ctx context.Context) error { <-ctx.Done(); return nil }, show: func() error { return errors.New("it has no window") }}
 	switch {
@@ -250,6 +250,11 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 		front = n.desktop(ctx, nd, log)
 	case s.frontend == settings.Terminal:
 		front.run = func(ctx context.Context) error {
+			select { // it begins with what is served
+			case <-announced:
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
 			return terminal.Run(ctx, terminal.Config{
 				Node: nd, In: n.Stdin, Out: n.Stdout, Now: time.Now, Log: log,
 				Plain: n.getenv("NO_COLOR") != "" || n.getenv("TERM") == "dumb",
@@ -287,8 +292,9 @@ type frontEnd struct {
 	show func() error
 }
 
-// startServers serves every inbox and says so once all can be seen by children.
-func (n *nod) startServers(ctx context.Context, wg *sync.WaitGroup, nd *node.Node, s serving, review *reviewlog.Log) {
+// startServers serves every inbox, and closes what it returns once all can be
+// seen by children or could not be served.
+func (n *nod) startServers(ctx context.Context, wg *sync.WaitGroup, nd *node.Node, s serving, review *reviewlog.Log) <-chan struct{} {
 	beat := heartbeat.NewWriter(heartbeat.SystemClock(), nil, n.logger())
 	var announced sync.WaitGroup
 	for _, inbox := range s.inboxes {
@@ -300,7 +306,9 @@ func (n *nod) startServers(ctx context.Context, wg *sync.WaitGroup, nd *node.Nod
 			Problem: nd.Problem,
 			Ready: func() {
 				nd.Serves(inbox, true)
-				fmt.Fprintf(n.Stderr, "serving %s\n", inbox)
+				if s.frontend != settings.Terminal || !term.IsTerminal(int(n.Stderr.Fd())) {
+					fmt.Fprintf(n.Stderr, "serving %s\n", inbox) // a terminal that answers says it itself
+				}
 				once()
 			},
 		})
@@ -315,12 +323,15 @@ func (n *nod) startServers(ctx context.Context, wg *sync.WaitGroup, nd *node.Nod
 	if s.adopt {
 		n.startAdopters(ctx, wg, nd, s, forwarding.ServerConfig{Decider: nd, Beat: beat, Log: review, Problem: nd.Problem})
 	}
+	all := make(chan struct{})
 	wg.Go(func() {
 		announced.Wait()
+		close(all)
 		if s.ready != nil {
 			s.ready()
 		}
 	})
+	return all
 }
 
 // startAdopters serves what nobody else serves in the agent directories.

@@ -1,9 +1,11 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"text/tabwriter"
 	"time"
 
@@ -58,8 +60,8 @@ alive, absent, dead_pid (its process is gone) or stale (not refreshed for 5 s).`
 				}
 				report.Sessions = append(report.Sessions, sessions...)
 				running, err := n.running(c, dir)
-				if err != nil {
-					return err
+				if err != nil { // what the heartbeats say holds all the same
+					fmt.Fprintf(n.Stderr, "nod: %v\n", err)
 				}
 				if running != nil {
 					report.Running = append(report.Running, *running)
@@ -89,7 +91,7 @@ func readServed(dir string, configured []string) ([]served, error) {
 	for _, e := range entries {
 		s := served{AgentDir: dir, SessionID: e.Record.SessionID, State: string(e.State), PID: e.Record.PID, StandIn: e.Record.StandIn}
 		if e.State == heartbeat.Absent {
-			s.SessionID = e.File
+			s.SessionID = filepath.Base(e.File) // no record says which session it is
 		} else {
 			s.AgeMS = time.Since(e.Record.UpdatedAt).Milliseconds()
 		}
@@ -106,7 +108,9 @@ func readServed(dir string, configured []string) ([]served, error) {
 
 // running asks the Nod of dir, if there is one.
 func (n *nod) running(c *cobra.Command, dir string) (*control.Status, error) {
-	client, err := control.Dial(c.Context(), n.place(), dir)
+	ctx, cancel := context.WithTimeout(c.Context(), 2*time.Second)
+	defer cancel()
+	client, err := control.Dial(ctx, n.place(), dir)
 	if errors.Is(err, control.ErrNotRunning) {
 		return nil, nil
 	}
@@ -114,7 +118,7 @@ func (n *nod) running(c *cobra.Command, dir string) (*control.Status, error) {
 		return nil, fmt.Errorf("reaching the Nod of %s: %w", dir, err)
 	}
 	defer client.Close()
-	s, err := client.Status(c.Context())
+	s, err := client.Status(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("asking the Nod of %s: %w", dir, err)
 	}
@@ -144,10 +148,18 @@ func (r statusReport) print(w io.Writer) error {
 		if s.Paused {
 			pause = ", paused"
 		}
-		fmt.Fprintf(w, "\nnod (process %d, %s): %d waiting, %d grants%s\n", s.PID, s.Frontend, s.Waiting, s.Grants, pause)
+		fmt.Fprintf(w, "\nnod (process %d, front end %s): %d waiting, %s%s\n", s.PID, s.Frontend, s.Waiting, count(s.Grants, "grant"), pause)
 		for _, p := range s.Problems {
 			fmt.Fprintf(w, "  problem: %s\n", visible.Line(p, 0))
 		}
 	}
 	return nil
+}
+
+// count is "1 grant", "2 grants".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

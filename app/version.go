@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"runtime/debug"
+	"strings"
 
 	"github.com/nod-agents/nod/app/visible"
 )
@@ -19,7 +20,7 @@ func version() string {
 		v = "devel"
 	}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 && !strings.Contains(v, s.Value[:12]) {
 			v += " " + s.Value[:12]
 		}
 	}

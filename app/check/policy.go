@@ -66,6 +66,7 @@ every shell command, allow rules wider than they look, and examples that another
 
 With FILEs, only those are read. Exit code: 0 without errors, 2 with.`,
 		Example: "  nod policy check\n  nod policy check .nod/policy.jsonc",
+		Args:    cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			p, opt, err := w.load(env, args, peer)
 			if err != nil {
@@ -304,7 +305,7 @@ func policySchema(env Env) *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "write to this `file`")
+	c.Flags().StringVarP(&out, "output", "o", "", "write to this `FILE`")
 	return c
 }
 

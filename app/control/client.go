@@ -120,8 +120,11 @@ func (c *Client) do(ctx context.Context, r Request) (Response, error) {
 	}
 	line, err = c.lines.next()
 	if err != nil {
-		if ctx.Err() != nil {
+		switch {
+		case errors.Is(ctx.Err(), context.Canceled):
 			err = ctx.Err()
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			err = errors.New("there is none; its process hangs or is stopped")
 		}
 		return Response{}, fmt.Errorf("reading nod's answer: %w", err)
 	}

@@ -15,8 +15,8 @@ const (
 
 // bus checks the session bus and what the desktop has put on it.
 func (h Host) bus(ctx context.Context) []Finding {
-	if !h.Desktop {
-		return nil
+	if !h.Desktop || h.Native || h.Getenv("DISPLAY") == "" && h.Getenv("WAYLAND_DISPLAY") == "" {
+		return nil // there is no desktop to put anything on it
 	}
 	if h.BusAddress == "" {
 		return []Finding{{"session bus", Bad, "There is no session bus, so neither a tray nor notifications.", "Start Nod inside the desktop session, or under dbus-run-session."}}

@@ -38,6 +38,7 @@ type Finding struct {
 type Host struct {
 	Getenv     func(string) string
 	Desktop    bool   // this build has one
+	Native     bool   // the window system is part of the system, and no bus is needed
 	BusAddress string // of the session bus; empty: none
 	AgentDirs  []string
 	Sessions   []string
@@ -57,7 +58,14 @@ func Examine(ctx context.Context, h Host) []Finding {
 		all = append(all, h.heartbeats(dir)...)
 	}
 	for _, dir := range []string{h.ConfigDir, h.StateDir} {
-		all = append(all, ours(dir)...)
+		f, there := private("own directory", dir)
+		if !there {
+			continue
+		}
+		if dir == h.ConfigDir && f.Level == Warn { // rules are no secret
+			f = Finding{Check: f.Check, Level: OK, Says: "Only you can write to " + dir + "."}
+		}
+		all = append(all, f)
 	}
 	return all
 }
@@ -66,6 +74,8 @@ func (h Host) display() Finding {
 	f := Finding{Check: "display", Level: OK}
 	x, wayland := h.Getenv("DISPLAY"), h.Getenv("WAYLAND_DISPLAY")
 	switch {
+	case h.Desktop && h.Native:
+		f.Says = "The system's own."
 	case !h.Desktop:
 		f.Level, f.Says, f.Remedy = Warn, "This build has no desktop: asks come to the terminal.", "Build without -tags headless to have the tray and the windows."
 	case x != "":
@@ -126,14 +136,6 @@ func (h Host) modes(agentDir string) []Finding {
 		return []Finding{{Check: "forwarding directory", Level: OK, Says: root + " does not exist yet; it is made when it is needed."}}
 	}
 	return summary(all, "forwarding directory", "All directories below "+root+" are yours alone.")
-}
-
-func ours(dir string) []Finding {
-	f, there := private("own directory", dir)
-	if !there {
-		return nil
-	}
-	return []Finding{f}
 }
 
 // private checks that dir is a directory which only its owner can enter.
@@ -204,5 +206,9 @@ func (h Host) heartbeats(agentDir string) []Finding {
 		}
 		all = append(all, f)
 	}
-	return append(all, Finding{Check: "heartbeats", Level: OK, Says: fmt.Sprintf("%d sessions are served in %s.", alive, agentDir)})
+	says := fmt.Sprintf("%d sessions are served in %s.", alive, agentDir)
+	if alive == 1 {
+		says = fmt.Sprintf("1 session is served in %s.", agentDir)
+	}
+	return append(all, Finding{Check: "heartbeats", Level: OK, Says: says})
 }

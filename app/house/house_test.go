@@ -69,6 +69,7 @@ var arrows = map[string][]string{
 	"app/e2e":             {},
 	"app/house":           {},
 	"app/script":          {},
+	"docs":                {},
 
 	// What knows nobody, or nearly so.
 	"forwarding":        {"engine/...", "heartbeat"},

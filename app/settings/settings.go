@@ -116,7 +116,16 @@ func parse(path string, data []byte) (Settings, error) {
 	var s Settings
 	plain, err := hujson.Standardize(data)
 	if err != nil {
-		return s, fmt.Errorf("%s: %s: mend the syntax", path, strings.TrimPrefix(err.Error(), "hujson: "))
+		at, said := "", strings.TrimPrefix(err.Error(), "hujson: ")
+		var line, column int
+		if n, _ := fmt.Sscanf(said, "line %d, column %d:", &line, &column); n == 2 {
+			_, said, _ = strings.Cut(said, ": ")
+			at = fmt.Sprintf(":%d:%d", line, column)
+		}
+		return s, fmt.Errorf("%s%s: %s: mend the syntax", path, at, said)
+	}
+	if bytes.Equal(bytes.TrimSpace(plain), []byte("null")) {
+		return s, fmt.Errorf("%s: null is no object: write the settings in { }", path)
 	}
 	d := json.NewDecoder(bytes.NewReader(plain))
 	d.DisallowUnknownFields()
@@ -160,12 +169,30 @@ func CheckFrontend(name string) error {
 func explain(path string, data []byte, offset int64, err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return fmt.Errorf("%s:%d: %s is a %s: write a %s", path, line(data, wrong.Offset), wrong.Field, wrong.Value, wrong.Type)
+		if wrong.Field == "" {
+			return fmt.Errorf("%s:%d: this is no object but a JSON %s: write the settings in { }", path, line(data, wrong.Offset), wrong.Value)
+		}
+		return fmt.Errorf("%s:%d: %s: a JSON %s stands where %s is meant", path, line(data, wrong.Offset), wrong.Field, wrong.Value, meant(wrong.Type))
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return fmt.Errorf("%s:%d: unknown setting %s: the settings are %s", path, line(data, offset), name, strings.Join(keys(), ", "))
 	}
 	return fmt.Errorf("%s:%d: %w: mend the syntax", path, line(data, offset), err)
+}
+
+// meant says in JSON's words what is read into t.
+func meant(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int:
+		return "a whole number"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "a list of strings"
+	}
+	return "an object"
 }
 
 func keys() []string {
