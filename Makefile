@@ -8,8 +8,10 @@ HEADLESS    = -tags headless
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ARTIFACTS  ?= $(CURDIR)/artifacts
 FUZZTIME   ?= 60s
+SBOM        = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.7.0
 
-.PHONY: all run build headless test check fuzz bench demo install clean
+.PHONY: all run build headless test check fuzz soak sbom vuln reproducible bench demo install clean
 
 all: build
 
@@ -51,6 +53,38 @@ check:
 	CGO_ENABLED=0 $(GO) build $(HEADLESS) -o /dev/null .
 	GOFLAGS= $(GO) run $(STATICCHECK) $(DESKTOP) -checks all,-ST1000 ./...
 
+# Every fuzz target for FUZZTIME.
+fuzz:
+	GO="$(GO)" .ci/fuzz $(FUZZTIME) $(DESKTOP)
+
+# The long forms of what make test runs in short: crash loops, huge inputs,
+# many more random cases.
+CRASHES     ?= 250
+RAPIDCHECKS ?= 20000
+soak:
+	NOD_SOAK=1 FORWARDING_CRASHES=$(CRASHES) $(GO) test -count=1 -timeout 2h ./forwarding ./heartbeat ./engine/policy ./engine/shell
+	$(GO) test -count=1 -timeout 2h ./engine ./engine/gate ./engine/pattern ./app/board ./notify -rapid.checks=$(RAPIDCHECKS)
+
+# What goes into a release beside the program: a bill of materials in the
+# CycloneDX format, of the modules that are linked.
+sbom:
+	@mkdir -p dist
+	CGO_ENABLED=1 GOFLAGS="-tags=gles" $(GO) run $(SBOM) app -json -licenses -std -output dist/nod.cdx.json .
+
+# Known weaknesses in what is linked. VULNDB may name a copy of the database.
+vuln:
+	GOFLAGS= $(GO) run $(GOVULNCHECK) $(if $(VULNDB),-db $(VULNDB)) $(HEADLESS) .
+	GOFLAGS= $(GO) run $(GOVULNCHECK) $(if $(VULNDB),-db $(VULNDB)) $(DESKTOP) .
+
+# Two builds of the commit, from two clones and with two caches, are the same.
+reproducible:
+	@set -e; d=$$(mktemp -d); trap 'chmod -R u+w "$$d"; rm -rf "$$d"' EXIT; \
+	for i in one two; do \
+		git clone -q --no-hardlinks . "$$d/$$i"; \
+		GOCACHE="$$d/cache-$$i" $(MAKE) --no-print-directory -C "$$d/$$i" headless; \
+	done; \
+	cmp "$$d/one/nod" "$$d/two/nod"; sha256sum "$$d/one/nod" | sed 's/ .*/  nod: the same twice/'
+
 # For this user: the program, its icon and its desktop entry below PREFIX.
 PREFIX ?= $(HOME)/.local
 APPID   = io.github.nod_agents.nod
@@ -64,9 +98,26 @@ install: build
 clean:
 	rm -rf nod artifacts dist
 
-# Drives the real agents through their hooks, and holds docs/agents.md against
-# what is seen; UPDATE=-update writes its table anew.
+# Drives all the real agents, also those that are too slow for make test
+# (opencode, pi-subagents), and holds docs/agents.md against what is seen;
+# UPDATE=-update writes its table anew.
 .PHONY: test-agents
 test-agents:
-	.ci/clients install node claude codex gemini copilot opencode opencode-plugin
-	NOD_AGENTS=1 $(GO) test -count=1 -timeout 25m ./app/agents/livetest $(UPDATE)
+	@.ci/setup test
+	.ci/clients install opencode opencode-plugin pi-subagents
+	NOD_E2E=1 NOD_AGENTS=1 $(GO) test -count=1 -timeout 25m ./app/agents/livetest $(UPDATE)
+
+# Measures Nod beside its peers, in one run on an otherwise idle machine, and
+# writes the figures into docs/performance.md. The peers are required by
+# .bench/go.mod only.
+bench:
+	@.ci/setup build
+	.ci/clients install node pi
+	cd .bench && $(GO) run . \
+		-node "$$(../.ci/clients where node)/node_modules/$$(ls "$$(../.ci/clients where node)/node_modules" | grep ^node-)/bin/node" \
+		-clients "$$(../.ci/clients where pi)/node_modules"
+
+# That the benchmarks build, and that all engines still say the same.
+.PHONY: bench-check
+bench-check:
+	cd .bench && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// program is a whole process that is measured.
+type program struct {
+	name  string
+	args  []string
+	stdin string
+	want  string // its output must have it
+	wall  []time.Duration
+	cpu   []time.Duration
+}
+
+// processes runs hello and nod alternately, so that what else the machine does
+// falls on all alike, and returns them with what each run took.
+func processes(bin string, runs int) ([]*program, error) {
+	home, err := os.MkdirTemp("", "nod-bench-home")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(home)
+	proj := filepath.Join(home, "proj")
+	config := filepath.Join(home, ".config", "nod")
+	for _, dir := range []string{proj, config} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	policy := `{"permission": {"*": "ask", "bash": {"*": "ask", "git *": "allow", "git push *": "ask", "rm *": "deny"}}}`
+	if err := os.WriteFile(filepath.Join(config, "policy.jsonc"), []byte(policy), 0o600); err != nil {
+		return nil, err
+	}
+	payload := fmt.Sprintf(`{"session_id": "s", "cwd": %q, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "git status"}}`, proj)
+	all := []*program{
+		{name: "hello", args: []string{"hello"}, want: "hello, world"},
+		{name: "check headless", args: []string{"nod-headless", "check", "bash", "git status"}, want: "allow"},
+		{name: "hook headless", args: []string{"nod-headless", "hook", "claude-code"}, stdin: payload, want: `"allow"`},
+		{name: "check desktop", args: []string{"nod-desktop", "check", "bash", "git status"}, want: "allow"},
+		{name: "hook desktop", args: []string{"nod-desktop", "hook", "claude-code"}, stdin: payload, want: `"allow"`},
+	}
+	for i := range runs + 3 {
+		for _, p := range all {
+			c := exec.Command(filepath.Join(bin, p.args[0]), p.args[1:]...)
+			c.Dir = proj
+			c.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+			c.Stdin = bytes.NewReader([]byte(p.stdin))
+			var out, errs bytes.Buffer
+			c.Stdout, c.Stderr = &out, &errs
+			start := time.Now()
+			err := c.Run()
+			wall := time.Since(start)
+			if err != nil || !bytes.Contains(out.Bytes(), []byte(p.want)) {
+				return nil, fmt.Errorf("%v: %w: %s%s", p.args, err, &out, &errs)
+			}
+			if i >= 3 { // the first ones read the program from the disk
+				p.wall = append(p.wall, wall)
+				p.cpu = append(p.cpu, c.ProcessState.UserTime()+c.ProcessState.SystemTime())
+			}
+		}
+	}
+	return all, nil
+}
+
+// median is the one in the middle; of an even number, the upper one.
+func median[T ~int64 | ~float64](all []T) T {
+	if len(all) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}
