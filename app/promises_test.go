@@ -179,7 +179,7 @@ func leaves(c *cobra.Command) map[string]bool {
 func TestNoCommandApproves(t *testing.T) {
 	tries := map[string][]string{ // by command; arguments are split at blanks
 		"":     {"", "--frontend none", "--exec /bin/true --frontend none"},
-		"help": {"serve"}, "completion bash": {""}, "completion zsh": {""}, "completion fish": {""}, "completion powershell": {""},
+		"help": {"serve"}, "completion": {""}, "completion bash": {""}, "completion zsh": {""}, "completion fish": {""}, "completion powershell": {""},
 		"serve":  {"--frontend none", "--frontend none --exec HOME/yes.sh", "--frontend none --adopt", "--session other --frontend none --parent desktop --exec HOME/yes.sh"},
 		"status": {"", "--json"}, "grants": {"", "--json"}, "grants revoke": {"1", "ID"}, "grants clear": {""},
 		"log": {"", "--json", "--decision approved"}, "doctor": {"", "--json"}, "demo": {""},

@@ -268,7 +268,7 @@ func (s Service) answer(r Request) Response {
 		var errs []string
 		for _, id := range r.IDs {
 			if err := n.Revoke(id); err != nil {
-				errs = append(errs, visible.Line(err.Error(), 120))
+				errs = append(errs, fmt.Sprintf("%s: %v", visible.Line(id, 80), err))
 				continue
 			}
 			out.Revoked++

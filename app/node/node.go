@@ -277,7 +277,7 @@ func (n *Node) Grants() []pipe.Grant {
 // Revoke takes one grant back.
 func (n *Node) Revoke(id string) error {
 	if len(n.grants.Revoke(id)) == 0 {
-		return fmt.Errorf("there is no grant %s", id)
+		return errors.New("there is no such grant")
 	}
 	n.cfg.Review.Record("session_grant.revoked", slog.String("grantId", id))
 	n.changed()
