@@ -428,3 +428,19 @@ func TestLargeAsksDoNotHoldUpSmallOnes(t *testing.T) {
 		t.Errorf("%d large asks were held at once", got)
 	}
 }
+
+// An answer that was there before the ask is not this server's, and the log
+// says that nothing was decided.
+func TestAResponseThatWasThereFirstIsLogged(t *testing.T) {
+	dir := t.TempDir()
+	h := newHuman()
+	s := serve(t, dir, "desk", h).ready()
+	must(t, os.MkdirAll(filepath.Dir(responsePath(dir, "desk", "r1")), 0o700))
+	must(t, os.WriteFile(responsePath(dir, "desk", "r1"), []byte(`{"approved":true,"state":"approved","responderSessionId":"desk"}`), 0o600))
+	path := drop(t, dir, bash("r1", "desk", "rm -rf /"))
+	eventually(t, "removed", func() bool { return !exists(path) })
+	all := s.log.all(EventWithdrawn)
+	if h.count("r1") != 0 || len(all) != 1 || all[0]["requestId"] != "r1" || !strings.Contains(fmt.Sprint(all[0]["reason"]), "nothing was decided here") {
+		t.Errorf("asked %d times, logged %v", h.count("r1"), all)
+	}
+}

@@ -410,7 +410,8 @@ func (r *Request) covered(tool string) bool {
 	if r.Payload != nil || tool != "bash" && r.Intent.Surface != "bash" {
 		return true
 	}
-	return r.Intent.Surface == "bash" && !strings.Contains(r.Message, LabelFullCommand)
+	message := strings.ToLower(strings.Join(strings.Fields(r.Message), " "))
+	return r.Intent.Surface == "bash" && !strings.Contains(message, LabelFullCommand)
 }
 
 func deref(s *string) string {

@@ -621,7 +621,9 @@ func (s *Server) readRequest(e *entry) (in *Inbound, id identity, no *refusal, e
 		return nil, id, nil, err
 	case there:
 		// The answer waits to be collected: a server that was killed between
-		// the two steps wrote it, or another one.
+		// the two steps wrote it, or another one, or anybody.
+		s.log.Record(EventWithdrawn, append(requestAttrs(req), slog.String("file", filepath.Join(s.spool.path(responsesDir), e.name)),
+			slog.String("reason", "A response was there before the request was read; nothing was decided here."))...)
 		s.done(e, id)
 		return nil, id, nil, nil
 	}

@@ -238,6 +238,10 @@ func TestOptionalFieldsAreDroppedWhole(t *testing.T) {
 			delete(r, "payload")
 			r["message"] = "Current agent requested bash command 'git status' (full command: 'git status && rm -rf build'). Allow?"
 		}, "", false, 1},
+		"no payload, longer command in other letters": {func(r m) {
+			delete(r, "payload")
+			r["message"] = "Current agent requested bash command 'git status' (Full  Command: 'git status && rm -rf build'). Allow?"
+		}, "", false, 1},
 		"no payload, bash asks for paths": {func(r m) {
 			delete(r, "payload")
 			r["accessIntent"].(m)["surface"] = "external_directory"

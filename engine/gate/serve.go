@@ -153,6 +153,9 @@ func (v *served) judge(q *engine.Question) {
 	if family(in.Surface) == engine.SurfaceExternalDirectory && shellCall && outside == 0 {
 		v.ask() // the paths that the line touches are not told
 	}
+	if family(in.Surface) == "" && in.Surface != engine.SurfaceBash && shellCall {
+		v.ask() // facts of another tool say nothing about a command
+	}
 	if family(in.Surface) == engine.SurfacePath && shellCall && len(q.Suggestion) != 1 {
 		v.ask() // the line names more paths than this one, and they are not told
 	}
@@ -222,7 +225,7 @@ func (v *served) legacy(q *engine.Question) {
 	for _, g := range q.Suggestion {
 		same = same && g.Surface == surface
 	}
-	message := strings.ToLower(q.Message)
+	message := strings.ToLower(strings.Join(strings.Fields(q.Message), " "))
 	switch {
 	case !same || q.Value == "":
 		v.ask()

@@ -246,3 +246,25 @@ func TestServeAdversarial(t *testing.T) {
 		}
 	}
 }
+
+// Facts of another surface do not allow what a shell would run.
+func TestFactsOfAnotherToolAllowNoCommand(t *testing.T) {
+	rules := servedRules(t, `{"*":"allow","bash":{"*":"allow"},"skill":{"*":"allow"},"read":{"*":"allow"}}`, false)
+	for surface, value := range map[string]string{"read": "/proj/a", "skill": "librarian", "mcp": "exa:search", "web_fetch": "*"} {
+		for what, change := range map[string]func(*engine.Question){
+			"its tool": func(q *engine.Question) { q.Tool = "bash" },
+			"its kind": func(q *engine.Question) { q.Kind = "bash" },
+			"neither":  func(*engine.Question) {},
+		} {
+			q := &engine.Question{Tool: surface, Surface: surface, Kind: "tool", Value: "rm -rf /", Generation: 3, Intent: &engine.Intent{Surface: surface, MatchValues: []string{value}}}
+			change(q)
+			want := engine.Ask
+			if what == "neither" {
+				want = engine.Allow
+			}
+			if j := gate.Serve(q, gate.Served{Rules: rules}); j.Action != want {
+				t.Errorf("%s with %s a shell's: %v", surface, what, j.Action)
+			}
+		}
+	}
+}
