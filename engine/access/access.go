@@ -249,7 +249,7 @@ func (p *Place) IsDirectory(path string) bool { return p.look(p.canonical(path))
 // Exists reports whether something is at text, relative to base; a dangling
 // link is something.
 func (p *Place) Exists(text, base string) bool {
-	if p.files == nil || len(text) > 4096 {
+	if p.files == nil || len(text) > maxPath {
 		return false
 	}
 	t := p.slashes(text)
@@ -350,6 +350,9 @@ func (p *Place) cwdReal() string {
 // Canonical is an absolute path with all links followed.
 func (p *Place) Canonical(abs string) string { return p.canonical(p.slashes(abs)) }
 
+// maxPath is the longest path that a kernel takes, in bytes.
+const maxPath = 4096
+
 // maxLinks is how many links one path may go through, as in the kernel.
 const maxLinks = 40
 
@@ -359,6 +362,12 @@ const maxLinks = 40
 func (p *Place) canonical(raw string) string {
 	if p.files == nil || raw == "" || raw[0] != '/' {
 		return clean(raw)
+	}
+	if len(raw) > maxPath {
+		// No kernel takes it as it is, but a tool may normalise it first.
+		if raw = clean(raw); len(raw) > maxPath {
+			return raw
+		}
 	}
 	if p.real != "" && p.real == p.cwd && !strings.Contains(raw, "..") {
 		// No link leads to the project: start there.
@@ -384,6 +393,9 @@ func (p *Place) walk(cur, rest, raw string) string {
 		next := cur + "/" + seg
 		if cur == "/" {
 			next = cur + seg
+		}
+		if len(next) > maxPath {
+			return clean(next + "/" + rest) // nothing is there
 		}
 		if p.look(next) != Link {
 			cur = next

@@ -79,6 +79,22 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestLongPaths resolves paths that no kernel takes: it ends soon, and one that
+// is short once it is normalised is followed, as a tool may normalise it first.
+func TestLongPaths(t *testing.T) {
+	p := New(disk, "/home/u", "/p", pattern.Posix)
+	long := strings.Repeat("a/", 500_000)
+	if f := p.Resolve(long); f.External || !strings.HasPrefix(f.Boundary, "/p/a/a/") || len(f.Boundary) != len("/p/")+len(long)-1 {
+		t.Errorf("%.20s with %d bytes, external %v", f.Boundary, len(f.Boundary), f.External)
+	}
+	if f := p.Resolve(long + strings.Repeat("../", 500_000) + "l"); f.Boundary != "/o/s" || !f.External {
+		t.Errorf("%.40s, external %v", f.Boundary, f.External)
+	}
+	if f := p.Resolve(strings.Repeat("../", 500_000) + "o/s"); f.Boundary != "/o/s" || !f.External {
+		t.Errorf("%.40s, external %v", f.Boundary, f.External)
+	}
+}
+
 func TestForms(t *testing.T) {
 	for _, tt := range []struct {
 		cwd, base, text     string

@@ -158,15 +158,17 @@ type lines struct {
 	data   []byte
 	offset int // of the last answer
 	line   int // it was on, from 1
-	start  int // offset of that line
+	column int // it was at, from 1, in characters
 }
 
-func newLines(file string, data []byte) *lines { return &lines{file: file, data: data, line: 1} }
+func newLines(file string, data []byte) *lines {
+	return &lines{file: file, data: data, line: 1, column: 1}
+}
 
 func (l *lines) at(offset int) engine.Position {
 	offset = min(offset, len(l.data))
 	if offset < l.offset {
-		l.offset, l.line, l.start = 0, 1, 0
+		l.offset, l.line, l.column = 0, 1, 1
 	}
 	for {
 		n := bytes.IndexByte(l.data[l.offset:offset], '\n')
@@ -174,9 +176,11 @@ func (l *lines) at(offset int) engine.Position {
 			break
 		}
 		l.offset += n + 1
-		l.start = l.offset
 		l.line++
+		l.column = 1
 	}
+	// Only what is new is counted: a file may be one long line.
+	l.column += utf8.RuneCount(l.data[l.offset:offset])
 	l.offset = offset
-	return engine.Position{File: l.file, Line: l.line, Column: utf8.RuneCount(l.data[l.start:offset]) + 1}
+	return engine.Position{File: l.file, Line: l.line, Column: l.column}
 }

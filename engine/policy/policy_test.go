@@ -518,6 +518,16 @@ func TestHugePolicy(t *testing.T) {
 	if p.Err() != nil {
 		t.Fatal(p.Err())
 	}
+	// The same on one line, as programs write it.
+	line := strings.ReplaceAll(b.String(), "\n", " ")
+	layer, _, _, err := Parse("one-line.json", []byte(line), Nod, "/home/u")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := layer.Sections[0].Rules[len(layer.Sections[0].Rules)-1]
+	if want := strings.LastIndex(line, fmt.Sprintf("%q", last.Pattern)) + 1; last.Pos.Line != 1 || last.Pos.Column != want {
+		t.Errorf("the last rule is at %s, want column %d", last.Pos, want)
+	}
 	opt := engine.Options{Home: "/home/u", Cwd: "/p"}
 	r := p.Ruleset(opt)
 	for value, want := range map[string]engine.Action{fmt.Sprintf("cmd%d x", n-4): engine.Deny, fmt.Sprintf("cmd%d", n-8): engine.Allow, "zzz": engine.Ask, fmt.Sprint(n - 3): engine.Deny} {

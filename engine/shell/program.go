@@ -130,7 +130,7 @@ type Env struct {
 const (
 	maxText     = 1 << 20 // bytes
 	maxLines    = 1 << 17
-	maxUnits    = 20_000
+	maxUnits    = 4_096
 	maxOperands = 20_000
 	maxDepth    = 400     // nested statements and payloads
 	maxLayers   = 64      // wrappers around one command
