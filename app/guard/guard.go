@@ -96,13 +96,14 @@ func (p *Places) holds(dir string) bool {
 // all are the protected paths by their names, and where links lead.
 func (p *Places) all() []string {
 	var list []string
+	known := map[string]place{}
 	add := func(parts ...string) {
 		if parts[0] == "" {
 			return
 		}
 		path := filepath.Join(parts...)
 		list = append(list, path)
-		if real := p.real(path); real != path {
+		if real := p.real(path, known).real; real != path {
 			list = append(list, real)
 		}
 	}
@@ -129,19 +130,32 @@ func (p *Places) all() []string {
 	return slices.Compact(list)
 }
 
-// real follows the links of as much of path as exists.
-func (p *Places) real(path string) string {
+// place is where a path really is, as far as it exists.
+type place struct {
+	real  string
+	there bool // all of it exists
+}
+
+// real follows the links of as much of path as exists. Every command that
+// judges a call does this for a dozen paths with the same few directories, so
+// what is known of those is kept.
+func (p *Places) real(path string, known map[string]place) place {
 	if p.Links == nil {
-		return path
+		return place{path, false}
 	}
-	rest := ""
-	for at := path; ; at = filepath.Dir(at) {
-		if real, err := p.Links(at); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if at == filepath.Dir(at) {
-			return path
-		}
-		rest = filepath.Join(filepath.Base(at), rest)
+	if at, ok := known[path]; ok {
+		return at
 	}
+	at := place{path, true}
+	if dir := filepath.Dir(path); dir != path {
+		up := p.real(dir, known)
+		at = place{filepath.Join(up.real, filepath.Base(path)), false}
+		if up.there { // else there is nothing in it
+			if real, err := p.Links(path); err == nil {
+				at = place{real, true}
+			}
+		}
+	}
+	known[path] = at
+	return at
 }
