@@ -79,8 +79,8 @@ vuln:
 # Two builds of the commit, from two clones and with two caches, are the same.
 reproducible:
 	@set -e; d=$$(mktemp -d); trap 'chmod -R u+w "$$d"; rm -rf "$$d"' EXIT; \
+	git clone -q --no-hardlinks . "$$d/one"; git clone -q --no-hardlinks "$$d/one" "$$d/two"; \
 	for i in one two; do \
-		git clone -q --no-hardlinks . "$$d/$$i"; \
 		GOCACHE="$$d/cache-$$i" $(MAKE) --no-print-directory -C "$$d/$$i" headless; \
 	done; \
 	cmp "$$d/one/nod" "$$d/two/nod"; sha256sum "$$d/one/nod" | sed 's/ .*/  nod: the same twice/'
