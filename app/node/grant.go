@@ -3,19 +3,21 @@ package node
 import (
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/nod-agents/nod/engine"
 	"github.com/nod-agents/nod/engine/shell"
 	"github.com/nod-agents/nod/forwarding"
 )
 
-// offer leaves out of q's suggestion what would not have answered q itself: a
-// grant must never stand beside the ask it is shown under.
+// offer leaves out of q's suggestion what would not have answered q itself, and
+// what is wider than any child proposes for such an ask: a grant must never
+// stand beside the ask it is shown under, nor be `*` for whoever clicks fast.
 func (n *Node) offer(q *engine.Question) *engine.Question {
 	opt := engine.Options{Home: n.cfg.Home, Cwd: n.cfg.Project}
 	kept := slices.DeleteFunc(slices.Clone(q.Suggestion), func(g engine.Grant) bool {
 		return !slices.ContainsFunc(n.asked(q, g.Surface), func(v string) bool {
-			return engine.PatternMatches(g.Surface, g.Pattern, v, opt)
+			return engine.PatternMatches(g.Surface, g.Pattern, v, opt) && !tooWide(g, v, n.cfg.Home)
 		})
 	})
 	if len(kept) == len(q.Suggestion) {
@@ -24,6 +26,41 @@ func (n *Node) offer(q *engine.Question) *engine.Question {
 	fewer := *q
 	fewer.Suggestion = kept
 	return &fewer
+}
+
+// tooWide reports whether g covers more than a suggestion for value does: of
+// commands those with the same name, of paths those in the same directory, of
+// MCP tools those of the same server, of skills the one.
+func tooWide(g engine.Grant, value, home string) bool {
+	end := strings.IndexAny(g.Pattern, "*?")
+	if strings.HasPrefix(g.Pattern, "glob:") {
+		end = len("glob:") + strings.IndexAny(g.Pattern[len("glob:"):]+"*", "*?[{\\")
+	}
+	if end < 0 {
+		return false
+	}
+	fixed := strings.TrimPrefix(g.Pattern[:end], "glob:")
+	switch {
+	case g.Surface == engine.SurfaceBash:
+		name, _, _ := strings.Cut(strings.TrimSpace(value), " ")
+		return name == "" || !strings.HasPrefix(fixed, name)
+	case g.Surface == engine.SurfaceMCP:
+		return fixed == "mcp_" || !strings.ContainsAny(fixed, ":_")
+	case g.Surface == engine.SurfaceSkill:
+		return true
+	case engine.IsPathSurface(g.Surface) || engine.IsBoundarySurface(g.Surface):
+		for _, h := range [...]string{"~", "$HOME", "${HOME}"} {
+			if rest, ok := strings.CutPrefix(fixed, h+"/"); ok {
+				fixed = home + "/" + rest
+			}
+			if rest, ok := strings.CutPrefix(value, h+"/"); ok {
+				value = home + "/" + rest
+			}
+		}
+		i := strings.LastIndexByte(strings.TrimRight(value, "/"), '/') + 1 // its directory
+		return strings.Trim(fixed, "./") == "" || !strings.HasPrefix(fixed, value[:i])
+	}
+	return false // an extension's tool: it has no parts
 }
 
 // asked are the spellings of everything on surface that q asks for.
