@@ -40,8 +40,8 @@ func (s site) path(env, user, project string, rest ...string) string {
 // setup is what install puts in place for an agent.
 type setup struct {
 	file  string
-	whole string // the file is Nod's own, with this text; else
-	fresh string // what a file that is not there starts as
+	whole func() string // the file is Nod's own, with this text; else
+	fresh string        // what a file that is not there starts as
 	parts []part
 	// helper is a further file of Nod's own that the settings name.
 	helper     string
@@ -257,9 +257,9 @@ func (s *setup) install(agent string, r *record) (now, before, want []byte, mode
 	if err != nil {
 		return nil, nil, nil, 0, fmt.Errorf("reading the settings: %w", err)
 	}
-	if s.whole != "" {
+	if s.whole != nil {
 		before, err = stripped(agent, s.file, now, true, nil, r)
-		return now, before, []byte(s.whole), mode, err
+		return now, before, []byte(s.whole()), mode, err
 	}
 	parts := append(s.parts, everywhere(s.parts)...)
 	if before, err = stripped(agent, s.file, now, false, parts, r); err != nil {
@@ -531,12 +531,12 @@ func (env Env) uninstall(agent string, s *setup) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("reading the settings: %w", err)
 	}
-	if s.whole != "" && now != nil {
+	if s.whole != nil && now != nil {
 		if commands, err := written(agent, s.file, now, true); err != nil || len(commands) == 0 {
 			return false, usage("%s is not as Nod wrote it: remove it yourself if it is not needed", s.file)
 		}
 	}
-	before, err := stripped(agent, s.file, now, s.whole != "", append(s.parts, everywhere(s.parts)...), r)
+	before, err := stripped(agent, s.file, now, s.whole != nil, append(s.parts, everywhere(s.parts)...), r)
 	if err != nil {
 		return false, &ExitError{Code: 2, Err: err}
 	}
@@ -675,7 +675,7 @@ func (env Env) state(a installer, w where) (Installed, error) {
 		st.State, st.Problem = "unreadable", err.Error()
 		return st, nil
 	}
-	commands, err := written(a.Name(), s.file, now, s.whole != "")
+	commands, err := written(a.Name(), s.file, now, s.whole != nil)
 	switch {
 	case err != nil:
 		st.State, st.Problem = "unreadable", err.Error()

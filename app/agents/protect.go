@@ -33,7 +33,7 @@ func (env Env) HookFiles(project string) (called, looked []string) {
 				if err != nil {
 					continue
 				}
-				commands, err := written(a.Name(), f, text, s.whole != "")
+				commands, err := written(a.Name(), f, text, s.whole != nil)
 				hooked = hooked || err == nil && len(commands) > 0
 			}
 		}

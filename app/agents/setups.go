@@ -95,6 +95,15 @@ func (a Gemini) setup(s site, _ Mode, command commander) setup {
 }
 
 func (a Copilot) setup(s site, _ Mode, command commander) setup {
+	file := s.path("COPILOT_HOME", ".copilot", ".github", "hooks", "nod.json")
+	return setup{file: file, whole: func() string { return copilotHooks(command) }, notes: []string{
+		"sessions that run already keep their hooks: start Copilot CLI anew",
+		"Copilot CLI lets a hook's allow lift its own --deny-tool rules: with such a rule Nod allows nothing and leaves it to Copilot (on Linux, where it can see the rule)",
+	}}
+}
+
+// copilotHooks is the file that has Copilot call Nod.
+func copilotHooks(command commander) string {
 	type events struct {
 		Pre  []hookCommand `json:"preToolUse"`
 		Asks []hookCommand `json:"permissionRequest"`
@@ -111,11 +120,7 @@ func (a Copilot) setup(s site, _ Mode, command commander) setup {
 	if err != nil {
 		panic(err) // strings and numbers always can be written
 	}
-	file := s.path("COPILOT_HOME", ".copilot", ".github", "hooks", "nod.json")
-	return setup{file: file, whole: text + "\n", notes: []string{
-		"sessions that run already keep their hooks: start Copilot CLI anew",
-		"Copilot CLI lets a hook's allow lift its own --deny-tool rules: with such a rule Nod allows nothing and leaves it to Copilot (on Linux, where it can see the rule)",
-	}}
+	return text + "\n"
 }
 
 func (a Opencode) setup(s site, _ Mode, command commander) setup {
@@ -129,15 +134,19 @@ func (a Opencode) setup(s site, _ Mode, command commander) setup {
 	if s.Project != "" {
 		dir = filepath.Join(s.Project, ".opencode")
 	}
+	return setup{
+		file: filepath.Join(dir, "plugin", "nod.js"), whole: func() string { return opencodeCaller(command) },
+		notes: []string{"sessions that run already keep their plugins: start opencode anew", "opencode's own permissions come after Nod's answer and still count"},
+	}
+}
+
+// opencodeCaller is the plugin that has opencode call Nod.
+func opencodeCaller(command commander) string {
 	words, err := marshal(command("tool.execute.before", hookFor))
 	if err != nil {
 		panic(err) // strings always can be written
 	}
-	text := strings.NewReplacer("NOD_COMMAND", strings.TrimSpace(string(words)), "NOD_PATIENCE", fmt.Sprint(hookFor.Milliseconds())).Replace(opencodePlugin)
-	return setup{
-		file: filepath.Join(dir, "plugin", "nod.js"), whole: text,
-		notes: []string{"sessions that run already keep their plugins: start opencode anew", "opencode's own permissions come after Nod's answer and still count"},
-	}
+	return strings.NewReplacer("NOD_COMMAND", strings.TrimSpace(string(words)), "NOD_PATIENCE", fmt.Sprint(hookFor.Milliseconds())).Replace(opencodePlugin)
 }
 
 func (a Cursor) setup(s site, _ Mode, command commander) setup {
