@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/nod-agents/nod/engine"
@@ -221,6 +222,31 @@ func (f *fields) text(keys ...string) string {
 		return s
 	}
 	return ""
+}
+
+// only is text for an input that the model wrote: of keys that mean the same at
+// different agents it may name one. Which of two the agent reads is not known
+// here.
+func (f *fields) only(keys ...string) string {
+	there := ""
+	for _, k := range keys {
+		raw, ok := f.m[k]
+		switch {
+		case !ok || string(raw) == "null":
+		case there != "" && string(raw) != string(f.m[there]):
+			if f.err == nil {
+				f.err = fmt.Errorf("it names both %s and %s", there, k)
+			}
+			return ""
+		case there == "":
+			there = k
+		}
+	}
+	s := f.text(keys...)
+	if strings.Contains(s, "\x00") && f.err == nil {
+		f.err = fmt.Errorf("%s has a NUL character", there)
+	}
+	return s
 }
 
 // inner returns the object of the first of keys that is there.

@@ -90,13 +90,21 @@ func shell(keys ...string) toolReader {
 		if err != nil {
 			return err
 		}
+		dir := in.only("workdir", "cwd", "directory", "dir_path")
 		c.use("bash", map[string]any{"command": command})
-		c.Uses[len(c.Uses)-1].Dir = in.text("workdir", "cwd", "directory", "dir_path")
-		return nil
+		c.Uses[len(c.Uses)-1].Dir = dir
+		uses, err := patchInShell(command, dir)
+		c.Uses = append(c.Uses, uses...)
+		return err
 	}
 }
 
 func commandLine(in *fields, keys []string) (string, error) {
+	named := keys
+	keys = slices.DeleteFunc(slices.Clone(keys), func(k string) bool { raw, ok := in.m[k]; return !ok || string(raw) == "null" })
+	if len(keys) > 1 {
+		return "", fmt.Errorf("it names both %s and %s", keys[0], keys[1])
+	}
 	for _, k := range keys {
 		raw, ok := in.m[k]
 		if !ok || string(raw) == "null" {
@@ -104,7 +112,7 @@ func commandLine(in *fields, keys []string) (string, error) {
 		}
 		var words []string
 		if json.Unmarshal(raw, &words) != nil {
-			return in.text(k), nil
+			return in.only(k), nil
 		}
 		// The usual wrapper of a list is the shell that reads its last word.
 		if len(words) == 3 && (words[1] == "-c" || words[1] == "-lc") && slices.Contains([]string{"bash", "sh", "/bin/bash", "/bin/sh"}, words[0]) {
@@ -115,13 +123,13 @@ func commandLine(in *fields, keys []string) (string, error) {
 		}
 		return strings.Join(words, " "), nil
 	}
-	return "", fmt.Errorf("%s is missing", keys[0])
+	return "", fmt.Errorf("%s is missing", named[0])
 }
 
 // file is a tool that touches the file named by the first of keys.
 func file(tool string, keys ...string) toolReader {
 	return func(c *Call, in *fields) error {
-		path := in.text(keys...)
+		path := in.only(keys...)
 		if path == "" && in.err == nil {
 			return fmt.Errorf("%s is missing", keys[0])
 		}
@@ -135,14 +143,28 @@ func file(tool string, keys ...string) toolReader {
 func search(tool string, keys ...string) toolReader {
 	return func(c *Call, in *fields) error {
 		input := map[string]any{"path": "."}
-		if path := in.text(keys...); path != "" {
+		if path := in.only(keys...); path != "" {
 			input["path"] = path
 		}
-		if pattern := in.text("pattern", "query", "filePattern"); pattern != "" {
+		for _, k := range [...]string{"filePattern", "query", "pattern"} {
+			pattern := in.only(k)
+			if pattern == "" {
+				continue
+			}
 			input["pattern"] = pattern
 			// A glob that starts somewhere else looks there.
 			if dir, ok := globRoot(pattern); ok && tool == "find" {
 				c.use(tool, map[string]any{"path": dir})
+			}
+		}
+		// A search that is kept to one file reads that one.
+		for _, k := range [...]string{"glob", "include", "include_pattern"} {
+			var name string
+			if json.Unmarshal(in.m[k], &name) == nil && tool == "grep" && name != "" && !strings.ContainsAny(name, "*?[{!") {
+				if base, _ := input["path"].(string); relative(name) && base != "." {
+					name = strings.TrimSuffix(base, "/") + "/" + name
+				}
+				c.use(tool, map[string]any{"path": name})
 			}
 		}
 		c.use(tool, input)
@@ -185,14 +207,17 @@ func files(tool string, keys ...string) toolReader {
 				paths = []string{one}
 			}
 			for _, p := range paths {
+				if strings.Contains(p, "\x00") {
+					return fmt.Errorf("%s has a NUL character", k)
+				}
 				if root, ok := globRoot(p); ok && strings.ContainsAny(p, "*?[{") {
 					p = root
 				}
 				c.use(tool, map[string]any{"path": p})
 			}
-			if len(paths) > 0 {
-				return nil
-			}
+		}
+		if len(c.Uses) > 0 {
+			return nil
 		}
 		return fmt.Errorf("%s is missing", keys[0])
 	}
@@ -239,7 +264,7 @@ func inner(name string) toolReader {
 // skill is a tool that loads a skill by name, from the first of keys.
 func skill(keys ...string) toolReader {
 	return func(c *Call, in *fields) error {
-		name := in.text(keys...)
+		name := in.only(keys...)
 		if name == "" && in.err == nil {
 			return fmt.Errorf("%s is missing", keys[0])
 		}
@@ -252,7 +277,7 @@ func skill(keys ...string) toolReader {
 // touches is a use of its own.
 func patch(keys ...string) toolReader {
 	return func(c *Call, in *fields) error {
-		text := in.text(keys...)
+		text := in.only(keys...)
 		if in.err != nil {
 			return nil
 		}
@@ -296,6 +321,35 @@ func patchUses(text string) ([]Use, error) {
 	}
 	if len(uses) == 0 {
 		return nil, errors.New("the patch names no file")
+	}
+	return uses, nil
+}
+
+// patchInShell reads the patch that a command line hands to apply_patch. Codex
+// applies it itself, so that no command of the line is ever run. dir is where
+// the line runs; Codex puts up with one cd in front.
+func patchInShell(command, dir string) ([]Use, error) {
+	const begin = "*** Begin Patch"
+	head, _, ok := strings.Cut(command, begin)
+	if !ok || !strings.Contains(head, "apply_patch") && !strings.Contains(head, "applypatch") {
+		return nil, nil
+	}
+	uses, err := patchUses(command)
+	if err != nil {
+		return nil, err
+	}
+	if to, _, ok := strings.Cut(head, "&&"); ok && strings.HasPrefix(strings.TrimSpace(to), "cd ") {
+		to = strings.Trim(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(to), "cd ")), `"'`)
+		if strings.ContainsAny(to, "$`\\\"'*?[{") {
+			return nil, errors.New("where its patch is applied is not known")
+		}
+		if relative(to) && dir != "" {
+			to = strings.TrimSuffix(dir, "/") + "/" + to
+		}
+		dir = to
+	}
+	for i := range uses {
+		uses[i].Dir = dir
 	}
 	return uses, nil
 }
