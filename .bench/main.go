@@ -61,7 +61,9 @@ type bench struct {
 	clients, node string
 }
 
-func (b *bench) say(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...) }
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...)
+}
 
 // all measures everything and returns it as text.
 func (b *bench) all() (string, error) {
