@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
@@ -74,7 +73,7 @@ func (r *Rules) Judge(c *Call) Ruling {
 		switch o.Action {
 		case engine.Deny:
 			// The first denial is the one to tell.
-			return Ruling{Action: engine.Deny, Reason: denied(u.Tool, o.Decisive)}
+			return Ruling{Action: engine.Deny, Reason: o.Refusal(u.Tool)}
 		case engine.Ask:
 			out.Action = engine.Ask
 			out.Questions = append(out.Questions, r.questions(c, u, o)...)
@@ -131,74 +130,14 @@ func names(o *gate.Outcome) bool {
 	return o.Action == engine.Deny || c.Rule.Surface != "*"
 }
 
-// denied says in a sentence which rule denies. A rule's own reason is passed on
-// as it is.
-func denied(tool string, c *gate.Check) string {
-	switch {
-	case c.Reason != "":
-		return c.Reason
-	case c.Pattern == "" || c.Pattern == "*":
-		return fmt.Sprintf("Denied by the rule on %s (%s policy).", c.Surface, c.Origin)
-	case c.Gate == tool:
-		return fmt.Sprintf("Denied by the rule %q on %s (%s policy).", c.Pattern, c.Surface, c.Origin)
-	}
-	return fmt.Sprintf("Denied by the rule %q on %s (%s policy): %s", c.Pattern, c.Surface, c.Origin, c.Value)
-}
-
-// questions are the asks of one use, one per gate: the paths that it touches,
-// the places outside, the tool itself. The parts of a shell line that ask are
-// one question, which shows the line whole and proposes a grant for each part.
+// questions are the asks of one use, each with what the agent tells of the call.
 func (r *Rules) questions(c *Call, u Use, o *gate.Outcome) []*engine.Question {
-	var list []*engine.Question
-	var line *engine.Question
-	for _, check := range o.Asks() {
-		if line != nil && check.Gate == engine.SurfaceBash {
-			line.Line = true
-			line.Evidence = append(line.Evidence, engine.Evidence{Label: "also runs", Text: check.Value})
-			line.Suggestion = append(line.Suggestion, lacking(line.Suggestion, check.Suggestion)...)
-			continue
+	list := o.Questions(gate.Asker{Principal: c.Principal, Tool: u.Tool, Cwd: c.Cwd, Now: r.Now()})
+	for _, q := range list {
+		if c.Origin != "" {
+			q.Evidence = append(q.Evidence, engine.Evidence{Label: "asked by", Text: c.Origin})
 		}
-		q := r.question(c, u, o, check)
-		if check.Gate == engine.SurfaceBash {
-			line = q
-		}
-		list = append(list, q)
+		q.Evidence = append(q.Evidence, c.Evidence...)
 	}
 	return list
-}
-
-func lacking(have, more []engine.Grant) []engine.Grant {
-	var list []engine.Grant
-	for _, g := range more {
-		known := false
-		for _, h := range have {
-			known = known || h == g
-		}
-		if !known {
-			list = append(list, g)
-		}
-	}
-	return list
-}
-
-func (r *Rules) question(c *Call, u Use, o *gate.Outcome, check *gate.Check) *engine.Question {
-	in := &engine.Intent{Surface: check.Intent.Surface, MatchValues: check.Intent.MatchValues, RequesterCwd: c.Cwd, Principal: c.Principal}
-	if check.Intent.Boundary != "" {
-		in.Boundary = &check.Intent.Boundary
-	}
-	q := &engine.Question{
-		CreatedAt: r.Now(), Principal: c.Principal, RequesterCwd: c.Cwd, Source: "tool_call",
-		Tool: u.Tool, Surface: check.Intent.Surface, Value: check.Value, Pattern: check.Pattern,
-		CommandContext: check.Context, ExecutedUnit: check.Executes,
-		Intent: in, Suggestion: append([]engine.Grant(nil), check.Suggestion...), Generation: 3,
-	}
-	q.Evidence = append(q.Evidence, o.Evidence(check, c.Cwd)...)
-	if check.Why != "" {
-		q.Evidence = append(q.Evidence, engine.Evidence{Label: "why it asks", Text: check.Why})
-	}
-	if c.Origin != "" {
-		q.Evidence = append(q.Evidence, engine.Evidence{Label: "asked by", Text: c.Origin})
-	}
-	q.Evidence = append(q.Evidence, c.Evidence...)
-	return q
 }
