@@ -30,18 +30,19 @@ func (Disk) Identify(name string) (policy.Identity, error) {
 
 // Read returns a regular file of at most policy.MaxBytes.
 func (Disk) Read(name string) ([]byte, error) {
-	info, err := os.Stat(name)
+	// Without blocking: it may be, or have become, a pipe that nobody writes to.
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no regular file", name)
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, policy.MaxBytes+1))
 	if err != nil {
 		return nil, err
