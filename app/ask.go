@@ -16,6 +16,7 @@ import (
 	"github.com/nod-agents/nod/app/agents"
 	"github.com/nod-agents/nod/app/visible"
 	"github.com/nod-agents/nod/engine"
+	"github.com/nod-agents/nod/heartbeat"
 )
 
 // patience is how long nod ask waits for an answer, as every child does.
@@ -42,6 +43,11 @@ Exit code: 0 allowed, 1 denied, 4 nobody could be asked.`,
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			in := map[string]any{}
+			if c.Flags().Changed("session") {
+				if _, err := heartbeat.CheckSession(session); err != nil {
+					return &exitError{exitUsage, fmt.Errorf("--session %q: %w", session, err)}
+				}
+			}
 			switch {
 			case input != "" && len(args) > 0:
 				return &exitError{exitUsage, errors.New("give VALUE or --input, not both")}

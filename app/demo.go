@@ -97,15 +97,24 @@ func (n *nod) demo(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	played := make(chan error, 1)
+	quit := false // set before played gets its value
 	s.ready = func() {
-		played <- n.play(ctx, agentDir, s.frontend)
+		err := n.play(ctx, agentDir, s.frontend)
+		quit = ctx.Err() != nil
+		played <- err
 		cancel()
+	}
+	if s.frontend != settings.None {
+		fmt.Fprintln(n.Stdout, "A child agent asks to run six commands. Rules decide the first two; the others come to you.")
 	}
 	if err := n.serve(ctx, s); err != nil {
 		return err
 	}
 	select {
 	case err := <-played:
+		if err == nil && !quit {
+			fmt.Fprintln(n.Stdout, "\nThat was the main job. Start Nod with: nod serve")
+		}
 		return err
 	default:
 		return errors.New("the demo ended before it began")
@@ -135,7 +144,6 @@ func (n *nod) play(ctx context.Context, agentDir, frontend string) error {
 			return &exitError{exitUnavailable, errors.New(a.Reason)}
 		}
 	}
-	say("\nThat was the main job. Start Nod with: nod serve\n")
 	return nil
 }
 
