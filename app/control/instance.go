@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -168,7 +169,7 @@ const (
 // Serve answers clients until ctx ends, then closes the instance.
 func (in *Instance) Serve(ctx context.Context, s Service) error {
 	var all sync.WaitGroup
-	slots := make(chan struct{}, maxClients)
+	open := &clients{}
 	stop := context.AfterFunc(ctx, func() {
 		for _, s := range in.socks {
 			s.l.Close()
@@ -189,15 +190,11 @@ func (in *Instance) Serve(ctx context.Context, s Service) error {
 					}
 					return
 				}
-				select {
-				case slots <- struct{}{}:
-				default:
-					c.Close()
-					in.log.Warn("control client turned away", "why", "too many at once")
-					continue
+				if open.add(c) {
+					in.log.Debug("the oldest control client was turned away", "why", "too many at once")
 				}
 				all.Go(func() {
-					defer func() { <-slots }()
+					defer open.remove(c)
 					defer context.AfterFunc(ctx, func() { c.Close() })()
 					defer c.Close()
 					in.serveOne(c, s)
@@ -207,6 +204,34 @@ func (in *Instance) Serve(ctx context.Context, s Service) error {
 	}
 	all.Wait()
 	return errors.Join(failed, in.Close())
+}
+
+// clients are the connections that are open, oldest first. One too many ends the
+// oldest: clients that say nothing must not keep out one who revokes a grant.
+type clients struct {
+	mu   sync.Mutex
+	list []*net.UnixConn
+}
+
+// add reports whether the oldest had to go.
+func (c *clients) add(conn *net.UnixConn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	full := len(c.list) >= maxClients
+	if full {
+		c.list[0].Close()
+		c.list = slices.Delete(c.list, 0, 1)
+	}
+	c.list = append(c.list, conn)
+	return full
+}
+
+func (c *clients) remove(conn *net.UnixConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.list, conn); i >= 0 {
+		c.list = slices.Delete(c.list, i, i+1)
+	}
 }
 
 func (in *Instance) serveOne(c *net.UnixConn, s Service) {
