@@ -99,8 +99,8 @@ func (s Say) String() string {
 type Outcome struct {
 	Say    Say
 	Reason string // with Deny: what the model reads, word for word
-	// Interrupt ends the agent's whole turn. Only a human's explicit choice
-	// sets it.
+	// Interrupt ends the agent's whole turn. Only a human's explicit choice may
+	// set it; as long as no front end offers that choice, nothing does.
 	Interrupt bool
 	// Unavailable says that a Deny, or a Silence, is for want of an answer.
 	Unavailable bool

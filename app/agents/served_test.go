@@ -238,6 +238,44 @@ func TestHookThatIsBrokenOff(t *testing.T) {
 	}
 }
 
+// TestEnvironmentStaysUnwritten holds that what agents hand their hooks in the
+// environment, tokens among it, is in nothing that a hook writes or asks.
+func TestEnvironmentStaysUnwritten(t *testing.T) {
+	const secret = "tok-5f1c0e"
+	d, n := served(t)
+	d.env = append(d.env, "CLAUDE_CODE_MESSAGING_TOKEN="+secret, "ANTHROPIC_API_KEY="+secret, "SOME_VARIABLE="+secret)
+	h := d.start(string(claude("Bash", `{"command":"touch a"}`)), "hook", "claude-code")
+	a := pending(t, n, 1)[0]
+	looked := 0
+	clean := func() {
+		t.Helper()
+		err := filepath.WalkDir(d.home, func(path string, e os.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() || e.Name() == "nod" {
+				return nil // what goes meanwhile is no matter
+			}
+			data, err := os.ReadFile(path)
+			if err == nil && bytes.Contains(data, []byte(secret)) {
+				t.Errorf("%s has it", path)
+			}
+			looked++
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	clean() // the request lies there now
+	if looked < 2 {
+		t.Errorf("looked at %d files only", looked)
+	}
+	answer(t, n, a, engine.Denied, "")
+	out, _ := h.end(t)
+	clean()
+	if strings.Contains(out+h.err.String(), secret) {
+		t.Errorf("the hook says it: %s%s", out, &h.err)
+	}
+}
+
 func requests(t testing.TB, d *desk) []string {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(d.home, ".pi/agent/sessions/permission-forwarding/sessions/*/*/*"))
