@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -21,6 +22,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
+	"github.com/nod-agents/nod/app/control"
+	"github.com/nod-agents/nod/app/pipe"
 	"github.com/nod-agents/nod/engine"
 	"github.com/nod-agents/nod/forwarding"
 	"github.com/nod-agents/nod/heartbeat"
@@ -342,6 +345,35 @@ func TestNoFileOfAnAgentApproves(t *testing.T) {
 // lie is text that would mislead whoever reads it raw.
 const lie = "a\x1b[2J\x1b]0;t\a\u009b31m\r\x00\u202egpj\u2066\u200b\U000e0041\u3164 g\u0456t"
 
+// misleads returns where text holds something that a terminal obeys, or that
+// looks like something else; -1 if nowhere.
+func misleads(text string) int {
+	return strings.IndexFunc(text, func(r rune) bool {
+		return r < 0x20 && r != '\n' || r >= 0x7f && r < 0xa0 || r == 0x202e || r == 0x2066 || r == 0x200b || r == 0xe0041 || r == 0x3164 || r == 0x456 || r == 0xfffd
+	})
+}
+
+// TestListsShowWhatIsThere is the same for nod status and nod grants.
+func TestListsShowWhatIsThere(t *testing.T) {
+	report := statusReport{Sessions: []served{{AgentDir: lie, SessionID: lie, State: "alive", PID: 1}}, Running: []control.Status{{Problems: []string{lie}, Serving: []string{lie}}}}
+	grants := []pipe.Grant{{ID: "1", SessionID: lie, Requester: lie, Agent: lie, Surface: lie, Pattern: lie}}
+	for name, print := range map[string]func(io.Writer) error{
+		"status":        report.print,
+		"status --json": func(w io.Writer) error { return printJSON(w, report) },
+		"grants":        func(w io.Writer) error { return printGrants(w, grants, time.Now()) },
+		"grants --json": func(w io.Writer) error { return printJSON(w, grants[0]) },
+		"ask --json":    func(w io.Writer) error { return printJSON(w, asked{"denied", lie}) },
+	} {
+		var b strings.Builder
+		if err := print(&b); err != nil {
+			t.Fatal(err)
+		}
+		if i := misleads(b.String()); i >= 0 || !strings.Contains(b.String(), `[2J`) {
+			t.Errorf("%s: %q", name, b.String())
+		}
+	}
+}
+
 // TestTheLogShowsWhatIsThere holds that nod log, which prints what agents
 // wrote, prints nothing that a terminal would obey or a reader not see, in
 // either form; and that its JSON still means the same.
@@ -359,9 +391,7 @@ func TestTheLogShowsWhatIsThere(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := strings.TrimSuffix(b.String(), "\n")
-			if i := strings.IndexFunc(text, func(r rune) bool {
-				return r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x202e || r == 0x2066 || r == 0x200b || r == 0xe0041 || r == 0x3164 || r == 0x456 || r == 0xfffd
-			}); i >= 0 {
+			if i := misleads(text); i >= 0 {
 				t.Errorf("json %v: %q stands in %q", asJSON, text[i:min(i+8, len(text))], text)
 			}
 			if asJSON && bytes.Equal(l, line) {

@@ -252,6 +252,7 @@ func TestAllowOnlyWhatIsSeenWhole(t *testing.T) {
 		{"very long", func(q *engine.Question) { q.Value = strings.Repeat("x ", 500_000) }, "review", nil},
 		{"many lines", func(q *engine.Question) { q.Value = strings.Repeat("\n", 200) + "rm -rf /" }, "review", nil},
 		{"bidi", func(q *engine.Question) { q.Value = "ls \u202efdp" }, "review", []string{`ls \u202Efdp`}},
+		{"letters of another alphabet", func(q *engine.Question) { q.Value = "g\u0456t push" }, "review", []string{`g\u0456t push`}},
 		{"escape in the evidence", func(q *engine.Question) {
 			q.Evidence = []engine.Evidence{{Label: "full command", Text: "ls\x1b[1K"}}
 		}, "review", []string{`ls\x1B[1K`}},
