@@ -444,3 +444,35 @@ func TestAResponseThatWasThereFirstIsLogged(t *testing.T) {
 		t.Errorf("asked %d times, logged %v", h.count("r1"), all)
 	}
 }
+
+// A heartbeat that somebody spoils or forges is told to the user: agents then
+// find no server, or the wrong one.
+func TestASpoiledHeartbeatIsTold(t *testing.T) {
+	dir := t.TempDir()
+	s := serve(t, dir, "desk", newHuman()).ready()
+	record := filepath.Join(ServingDir(dir), "desk.json")
+	told := func(what, part string) {
+		t.Helper()
+		eventually(t, what, func() bool {
+			s.lookAgain()
+			time.Sleep(20 * time.Millisecond)
+			text := s.problems.text()
+			return text == "" && part == "" || part != "" && strings.Contains(text, part)
+		})
+	}
+	spoil := func() error {
+		if err := os.Remove(record); err != nil {
+			return err
+		}
+		return os.Mkdir(record, 0o700)
+	}
+	eventually(t, "spoiled", func() bool { return spoil() == nil }) // the next beat may come between
+	told("a directory in its place", "cannot be refreshed")
+	must(t, os.Remove(record))
+	told("mended", "")
+
+	rival := fmt.Appendf(nil, `{"sessionId":"desk","pid":%d,"updatedAt":%d}`, os.Getppid(), time.Now().Add(time.Second).UnixMilli())
+	must(t, os.WriteFile(record+".new", rival, 0o600))
+	must(t, os.Rename(record+".new", record))
+	told("a forged record", fmt.Sprintf("process %d as well", os.Getppid()))
+}

@@ -264,6 +264,9 @@ func (s *Server) Run(ctx context.Context) error {
 		if ok && beat == nil {
 			beat = s.announce(stop)
 		}
+		if all && beat != nil {
+			s.health(beat)
+		}
 		if now := s.cfg.Clock.Now(); all && ok && !now.Before(nextReap) {
 			nextReap = now.Add(time.Minute)
 			s.reap(now)
@@ -301,6 +304,23 @@ func (s *Server) announce(stop context.CancelCauseFunc) *heartbeat.Announcement 
 		s.cfg.Ready()
 	}
 	return beat
+}
+
+// health tells when children may not see that the session is served, or may see
+// another process serve it.
+func (s *Server) health(beat *heartbeat.Announcement) {
+	file := filepath.Join(ServingDir(s.cfg.AgentDir), heartbeat.Encode(s.cfg.SessionID)+fileSuffix)
+	err, rival := beat.Err(), beat.Rival()
+	switch {
+	case err != nil:
+		s.problem("heartbeat", &Problem{File: file, Reason: "cannot be refreshed, so agents take this session for gone",
+			Remedy: "remove what lies there, check the directory's owner and mode, and the free space", Err: err})
+	case rival != 0:
+		s.problem("heartbeat", &Problem{File: file, Reason: fmt.Sprintf("is written by process %d as well, which says that it serves this session", rival),
+			Remedy: "stop one of the two"})
+	default:
+		s.solved("heartbeat")
+	}
 }
 
 func (s *Server) shutDown(beat *heartbeat.Announcement, why string, withdrawn *Withdrawn) {

@@ -50,9 +50,10 @@ type Announcement struct {
 
 	mu    sync.Mutex // held while the record is written or removed
 	ended bool
-	stamp Stamp // of the record we wrote last
-	err   error // of the last refresh
-	rival int   // pid last warned about
+	stamp Stamp     // of the record we wrote last
+	err   error     // of the last refresh
+	rival int       // pid last warned about
+	seen  time.Time // when it last wrote
 }
 
 // Announce writes the session's record into dir, which is made if missing,
@@ -123,6 +124,20 @@ func (a *Announcement) Err() error {
 	return a.err
 }
 
+// rivalMemory is how long after its last record another writer is still told.
+const rivalMemory = 30 * time.Second
+
+// Rival is the id of another living process that announced the same session
+// within the last half minute, 0 if none did.
+func (a *Announcement) Rival() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.rival == 0 || a.w.clock.Now().Sub(a.seen) > rivalMemory {
+		return 0
+	}
+	return a.rival
+}
+
 // forget takes a out of the loop, and ends the loop with the last one.
 func (w *Writer) forget(a *Announcement) {
 	w.mu.Lock()
@@ -177,7 +192,10 @@ func (a *Announcement) beat() {
 			a.yield(rec)
 			return
 		}
-		if a.rival != rec.PID && !rec.StandIn { // that one goes by itself
+		if !rec.StandIn { // that one goes by itself
+			a.seen = a.w.clock.Now()
+		}
+		if a.rival != rec.PID && !rec.StandIn {
 			a.rival = rec.PID
 			a.w.log.Warn("another process announces the same session; stop one of the two",
 				"session", a.sessionID, "pid", rec.PID, "file", a.path())
