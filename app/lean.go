@@ -3,19 +3,46 @@ package app
 import (
 	"context"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/nod-agents/nod/app/board"
+	"github.com/nod-agents/nod/engine"
+	"github.com/nod-agents/nod/forwarding"
 )
 
 // calmFor is how long nothing may have happened on the board before memory is
 // given back.
 const calmFor = 5 * time.Second
 
+// tally is a decider that tells of every hundredth decision. What rules decide
+// never gets to the board, but leaves garbage all the same.
+type tally struct {
+	forwarding.Decider
+	count   atomic.Int64
+	hundred chan struct{} // of capacity 1
+}
+
+func newTally(d forwarding.Decider) *tally {
+	return &tally{Decider: d, hundred: make(chan struct{}, 1)}
+}
+
+// Decide decides as the decider does.
+func (t *tally) Decide(ctx context.Context, in *forwarding.Inbound) engine.Decision {
+	d := t.Decider.Decide(ctx, in)
+	if t.count.Add(1)%100 == 0 {
+		select {
+		case t.hundred <- struct{}{}:
+		default:
+		}
+	}
+	return d
+}
+
 // stayLean gives memory back when the start is over, and whenever the board has
-// been empty and calm after it had something on it. In between it sleeps: it
-// sets a timer only after a change.
-func stayLean(ctx context.Context, b *board.Board) {
+// been empty and calm after it had something on it or a hundred decisions were
+// made. In between it sleeps: it sets a timer only after a change.
+func stayLean(ctx context.Context, b *board.Board, decisions <-chan struct{}) {
 	changes, stop := b.Watch()
 	defer stop()
 	calm := time.NewTimer(calmFor)
@@ -25,6 +52,8 @@ func stayLean(ctx context.Context, b *board.Board) {
 		case <-ctx.Done():
 			return
 		case <-changes:
+			calm.Reset(calmFor)
+		case <-decisions:
 			calm.Reset(calmFor)
 		case <-calm.C:
 			if b.Len() == 0 {

@@ -233,14 +233,15 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { nd.WatchPolicy(ctx) })
-	wg.Go(func() { stayLean(ctx, nd.Board()) })
+	decider := newTally(nd)
+	wg.Go(func() { stayLean(ctx, nd.Board(), decider.hundred) })
 	if s.protect != nil && !s.protect.SelfProtects() {
 		nd.Problem("self-protection", unprotected)
 	}
 	if s.parent != "" {
 		fmt.Fprintf(n.Stderr, "what the rules leave open goes to session %q\n", s.parent)
 	}
-	announced := n.startServers(ctx, &wg, nd, s, review)
+	announced := n.startServers(ctx, &wg, nd, decider, s, review)
 
 	front := frontEnd{run: func(ctx context.Context) error { <-ctx.Done(); return nil }, show: func() error { return errors.New("it has no window") }}
 	switch {
@@ -294,14 +295,14 @@ type frontEnd struct {
 
 // startServers serves every inbox, and closes what it returns once all can be
 // seen by children or could not be served.
-func (n *nod) startServers(ctx context.Context, wg *sync.WaitGroup, nd *node.Node, s serving, review *reviewlog.Log) <-chan struct{} {
+func (n *nod) startServers(ctx context.Context, wg *sync.WaitGroup, nd *node.Node, decider forwarding.Decider, s serving, review *reviewlog.Log) <-chan struct{} {
 	beat := heartbeat.NewWriter(heartbeat.SystemClock(), nil, n.logger())
 	var announced sync.WaitGroup
 	for _, inbox := range s.inboxes {
 		announced.Add(1)
 		once := sync.OnceFunc(announced.Done)
 		server := forwarding.NewServer(forwarding.ServerConfig{
-			AgentDir: inbox.AgentDir, SessionID: inbox.SessionID, Decider: nd, Beat: beat, Log: review,
+			AgentDir: inbox.AgentDir, SessionID: inbox.SessionID, Decider: decider, Beat: beat, Log: review,
 			Timeout: nd.Timeout(inbox),
 			Problem: nd.Problem,
 			Ready: func() {
@@ -321,7 +322,7 @@ func (n *nod) startServers(ctx context.Context, wg *sync.WaitGroup, nd *node.Nod
 		})
 	}
 	if s.adopt {
-		n.startAdopters(ctx, wg, nd, s, forwarding.ServerConfig{Decider: nd, Beat: beat, Log: review, Problem: nd.Problem})
+		n.startAdopters(ctx, wg, nd, s, forwarding.ServerConfig{Decider: decider, Beat: beat, Log: review, Problem: nd.Problem})
 	}
 	all := make(chan struct{})
 	wg.Go(func() {
