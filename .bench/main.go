@@ -72,12 +72,12 @@ func (b *bench) all() (string, error) {
 		return "", err
 	}
 	b.say("one set of rules, every engine")
-	peers, err := b.test(".bench", nil, "./peers", "-bench", ".", "-benchtime", "60ms", "-count", "5")
+	peers, err := b.test(".bench", nil, "./peers", "-bench", ".", "-benchtime", "40ms", "-count", "5")
 	if err != nil {
 		return "", err
 	}
 	b.say("answers, and a peer that polls")
-	answers, err := b.test(".", nil, "./forwarding", "-run", "^$", "-bench", "^BenchmarkAnswer$", "-benchtime", "40x", "-count", "3")
+	answers, err := b.test(".", nil, "./forwarding", "-run", "^$", "-bench", "^BenchmarkAnswer$", "-benchtime", "30x", "-count", "3")
 	if err != nil {
 		return "", err
 	}
@@ -88,7 +88,7 @@ func (b *bench) all() (string, error) {
 	}
 	b.say("notifications")
 	e2e := []string{"NOD_E2E=1", "NOD_BENCH=1", "NOD_BINARY=" + filepath.Join(b.bin, "nod-desktop")}
-	latency, err := b.test(".", e2e, "-tags", "gles", "./app/e2e", "-v", "-run", "^TestLatency$")
+	latency, err := b.test(".", e2e, "-tags", "gles", "./app/e2e", "-v", "-run", "^TestLatency$", "-count", "3")
 	if err != nil {
 		return "", err
 	}
@@ -97,7 +97,7 @@ func (b *bench) all() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	f := figures{benchmarks: map[string][]float64{}, attributes: map[string]string{}}
+	f := figures{benchmarks: map[string][]float64{}, attributes: map[string][]float64{}}
 	for _, out := range []string{peers, answers, latency, idle} {
 		f.read(out)
 	}
@@ -151,7 +151,7 @@ func (b *bench) do(dir string, env []string, name string, args ...string) (strin
 // figures are what the tests have measured.
 type figures struct {
 	benchmarks map[string][]float64 // by benchmark and unit, one for each count
-	attributes map[string]string    // by test and name
+	attributes map[string][]float64 // by test and name, one for each count
 }
 
 // read takes the lines of benchmarks and of testing.T.Attr.
@@ -159,8 +159,10 @@ func (f *figures) read(out string) {
 	for s := bufio.NewScanner(strings.NewReader(out)); s.Scan(); {
 		line := strings.TrimSpace(s.Text())
 		if rest, ok := strings.CutPrefix(line, "=== ATTR"); ok {
-			if w := strings.Fields(rest); len(w) >= 3 {
-				f.attributes[w[0]+" "+w[1]] = strings.Join(w[2:], " ")
+			if w := strings.Fields(rest); len(w) == 3 {
+				if v, err := number(w[2]); err == nil {
+					f.attributes[w[0]+" "+w[1]] = append(f.attributes[w[0]+" "+w[1]], v)
+				}
 			}
 			continue
 		}
@@ -184,13 +186,23 @@ func (f *figures) figure(name, unit string) (v float64, ok bool) {
 	return median(all), len(all) > 0
 }
 
-// attribute is a figure that a test has noted.
+// attribute is the median of what a test has noted; of a duration, in ms. It
+// is -1 if there is none.
 func (f *figures) attribute(test, name string) float64 {
-	v, err := strconv.ParseFloat(f.attributes[test+" "+name], 64)
-	if err != nil {
+	all := f.attributes[test+" "+name]
+	if len(all) == 0 {
 		return -1
 	}
-	return v
+	return median(all)
+}
+
+// number reads a number, or a duration as its ms.
+func number(text string) (float64, error) {
+	if v, err := strconv.ParseFloat(text, 64); err == nil {
+		return v, nil
+	}
+	d, err := time.ParseDuration(text)
+	return d.Seconds() * 1000, err
 }
 
 // rewrite puts text between the markers of a file.
