@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -16,6 +17,8 @@ type client struct {
 	name    string // as nod hook calls it
 	title   string
 	version string
+	// slow clients are driven by make test-agents only.
+	slow    bool
 	dir     string   // what .ci/clients calls it
 	install []string // further arguments of nod hook install
 	// prepare writes the agent's own settings, before the hook is installed.
@@ -25,10 +28,21 @@ type client struct {
 	// bash is a call of its shell tool, task one of a subagent.
 	bash func(command string) tool
 	task *tool
-	// Names of what a subagent's ask says.
+	// subagent is the name that a subagent's ask bears; empty: it looks as if the
+	// agent itself asked.
 	subagent string
 	// survives says that a call whose hook is killed runs all the same.
 	survives bool
+	// late has a call be one that the agent's own rules allow, and says what the
+	// table says of such a call that runs though its hook is late. Empty: it does
+	// not run.
+	late func(w *world) string
+	// settings is the file that nod hook install writes, events what it must name
+	// and waits how long the agent then waits, as the file has it.
+	settings, waits string
+	events          []string
+	// plays are the scenarios that this client does in its own way, by name.
+	plays map[string]func(t *testing.T, w *world) string
 	// asks is a call about which the agent itself asks when nobody watches; nil:
 	// there is none.
 	asks func(command string) tool
@@ -44,7 +58,7 @@ func where(t testing.TB, name string) string {
 	}
 	dir := strings.TrimSpace(string(out))
 	if _, err := os.Stat(dir); err != nil {
-		t.Fatalf("%s is not installed: run .ci/clients install node claude codex gemini copilot opencode opencode-plugin", name)
+		t.Fatalf("%s is not installed: run .ci/clients install %s", name, name)
 	}
 	return filepath.Join(dir, "node_modules")
 }
@@ -65,8 +79,10 @@ func shellTool(name string) func(string) tool {
 }
 
 var clients = []client{
+	pi,
 	{
 		name: "claude-code", title: "Claude Code", version: "2.1.332", dir: "claude",
+		settings: ".claude/settings.json", events: []string{"PreToolUse"}, waits: `"timeout": 600`,
 		prepare: func(w *world) {
 			w.write(".claude/settings.json", "{\n  \"includeCoAuthoredBy\": false\n}\n") // it takes no comments
 		},
@@ -80,9 +96,19 @@ var clients = []client{
 		task:     &tool{name: "Agent", input: object{"description": "a job", "prompt": "CHILD: run it", "subagent_type": "general-purpose", "run_in_background": false}},
 		subagent: "general-purpose",
 		asks:     shellTool("Bash"),
+		late: func(w *world) string {
+			path := filepath.Join(w.home, ".claude", "settings.json")
+			text, err := os.ReadFile(path)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			w.write(".claude/settings.json", strings.Replace(string(text), "{", `{"permissions": {"allow": ["Bash(touch *)"]},`, 1))
+			return "**runs** if its own rules allow"
+		},
 	},
 	{
 		name: "codex", title: "Codex", version: "0.171.0", dir: "codex", install: []string{"--trust"},
+		settings: ".codex/hooks.json", events: []string{"PreToolUse", "PermissionRequest"}, waits: `"timeout": 600`,
 		prepare: func(w *world) {
 			w.write(".codex/config.toml", fmt.Sprintf(`model = "m1"
 model_provider = "mock"
@@ -101,7 +127,9 @@ stream_max_retries = 0
 			w.path = codexBin(w.dir) + ":" + w.path
 		},
 		run: func(w *world) (string, []string, []string) {
-			return filepath.Join(codexBin(w.dir), "codex"), []string{"exec", "--skip-git-repo-check", "--approve-for-me", "run it"}, []string{"MOCK_KEY=dummy"}
+			args := append([]string{"exec"}, w.args...)
+			w.args = nil // they belong behind the word
+			return filepath.Join(codexBin(w.dir), "codex"), append(args, "--skip-git-repo-check", "--approve-for-me", "run it"), []string{"MOCK_KEY=dummy"}
 		},
 		bash: func(command string) tool { return tool{name: "exec_command", input: object{"cmd": command}} },
 		task: &tool{name: "spawn_agent", input: object{"message": "CHILD: run it"}, space: "multi_agent_v1"}, subagent: "default",
@@ -109,9 +137,14 @@ stream_max_retries = 0
 			return tool{name: "exec_command", input: object{"cmd": command, "sandbox_permissions": "require_escalated", "justification": "the test needs it"}}
 		},
 		survives: true,
+		late: func(w *world) string {
+			w.args = []string{"--dangerously-bypass-hook-trust"} // its settings were changed
+			return "**runs**: fails open"
+		},
 	},
 	{
 		name: "gemini", title: "Gemini CLI", version: "0.61.0", dir: "gemini",
+		settings: ".gemini/settings.json", events: []string{"BeforeTool"}, waits: `"timeout": 600000`,
 		prepare: func(w *world) {
 			w.write(".gemini/settings.json", `{
   "general": {"enableAutoUpdate": false}, // kept
@@ -127,11 +160,19 @@ stream_max_retries = 0
 				[]string{"GEMINI_API_KEY=dummy", "GOOGLE_GEMINI_BASE_URL=" + w.model.URL, "GEMINI_CLI_NO_RELAUNCH=true", "NO_COLOR=1"}
 		},
 		bash:     shellTool("run_shell_command"),
+		task:     &tool{name: "invoke_agent", input: object{"agent_name": "generalist", "prompt": "CHILD: run it"}},
 		survives: true,
+		late:     func(*world) string { return "**runs**: fails open" },
 	},
 	{
 		name: "copilot", title: "Copilot CLI", version: "1.0.102", dir: "copilot",
-		prepare: func(*world) {},
+		settings: ".copilot/hooks/nod.json", events: []string{"preToolUse", "permissionRequest"}, waits: `"timeoutSec": 600`,
+		prepare: func(w *world) {
+			// It unpacks itself at its first start, into a directory that all share.
+			if err := copilotUnpacked(w.dir); err != nil {
+				w.t.Fatal(err)
+			}
+		},
 		run: func(w *world) (string, []string, []string) {
 			return filepath.Join(w.dir, "@github", "copilot-linux-x64", "copilot"), []string{"--disable-client-telemetry", "--no-color", "-s", "-p", "run it"}, []string{
 				"COPILOT_PROVIDER_BASE_URL=" + w.model.URL + "/v1", "COPILOT_PROVIDER_API_KEY=dummy", "COPILOT_MODEL=m1", "COPILOT_OFFLINE=true",
@@ -142,9 +183,14 @@ stream_max_retries = 0
 		task:     &tool{name: "task", input: object{"description": "a job", "prompt": "CHILD: run it", "agent_type": "general-purpose", "name": "scout", "mode": "sync"}},
 		subagent: "general-purpose",
 		asks:     shellTool("bash"),
+		late: func(w *world) string {
+			w.args = []string{"--allow-all-tools"}
+			return "**runs** with `--allow-all-tools`"
+		},
 	},
 	{
 		name: "opencode", title: "opencode", version: "1.18.33", dir: "opencode",
+		slow: true, settings: ".config/opencode/plugin/nod.js", events: []string{"tool.execute.before"}, waits: `patience = 600000`,
 		prepare: func(w *world) {
 			w.write(".config/opencode/opencode.json", fmt.Sprintf(`{
   "autoupdate": false, "share": "disabled", "model": "mock/m1", "small_model": "mock/m1", "permission": "allow",
@@ -166,7 +212,43 @@ stream_max_retries = 0
 		bash:     shellTool("bash"),
 		task:     &tool{name: "task", input: object{"description": "a job", "prompt": "CHILD: run it", "subagent_type": "general"}},
 		subagent: "general",
+		late:     func(*world) string { return "" },
 	},
+	piSubagents,
+}
+
+// unpacked is the state of Copilot CLI's own files.
+var unpacked struct {
+	sync.Once
+	err error
+}
+
+func copilotUnpacked(modules string) error {
+	unpacked.Do(func() {
+		dir, err := scratch()
+		if err != nil {
+			unpacked.err = err
+			return
+		}
+		c := exec.Command(filepath.Join(modules, "@github", "copilot-linux-x64", "copilot"), "--version")
+		c.Env = []string{"HOME=" + dir, "XDG_CACHE_HOME=" + filepath.Join(filepath.Dir(modules), "cache"), "COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false"}
+		if out, err := c.CombinedOutput(); err != nil {
+			unpacked.err = fmt.Errorf("starting Copilot CLI: %w\n%s", err, out)
+		}
+	})
+	return unpacked.err
+}
+
+// chosen are the clients that are driven: the fast ones wherever a desktop may
+// be tested, all where NOD_AGENTS is set.
+func chosen() []*client {
+	var list []*client
+	for i := range clients {
+		if c := &clients[i]; everything() || !c.slow {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 func codexBin(modules string) string {

@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 
 var scratch = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "nod-agents") })
 
-// build makes the program once; NOD_BINARY names one that is there.
+// build makes the program once, as a desktop user would; NOD_BINARY names one
+// that is there.
 var build = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("NOD_BINARY"); path != "" {
 		return path, nil
@@ -48,8 +49,8 @@ var build = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "nod")
-	c := exec.Command("go", "build", "-tags", "headless", "-o", path, ".")
-	c.Dir, c.Env = filepath.Join("..", "..", ".."), append(os.Environ(), "CGO_ENABLED=0")
+	c := exec.Command("go", "build", "-tags", "gles", "-o", path, ".")
+	c.Dir = filepath.Join("..", "..", "..")
 	if out, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building nod: %w\n%s", err, out)
 	}
@@ -67,6 +68,9 @@ type world struct {
 	nod   string
 	model *model
 	args  []string // further arguments of the client, before its own
+	extra []string // further environment of the client
+
+	shared string // a directory that all tests of this run share
 }
 
 func newWorld(t *testing.T, c *client, s script) *world {
@@ -75,11 +79,20 @@ func newWorld(t *testing.T, c *client, s script) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home, err := filepath.EvalSymlinks(t.TempDir())
+	// Not t.TempDir: the paths of sockets below it must be short.
+	home, err := os.MkdirTemp("", "nod-agent")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, c: c, home: home, proj: filepath.Join(home, "proj"), dir: where(t, c.dir), nod: nod, model: newModel(t, s)}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	if home, err = filepath.EvalSymlinks(home); err != nil {
+		t.Fatal(err)
+	}
+	shared, err := scratch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, c: c, shared: shared, home: home, proj: filepath.Join(home, "proj"), dir: where(t, c.dir), nod: nod, model: newModel(t, s)}
 	w.path = nodeBin(t) + ":/usr/local/bin:/usr/bin:/bin"
 	for _, dir := range []string{w.proj, filepath.Join(home, "tmp"), filepath.Join(home, ".config", "opencode")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -102,7 +115,13 @@ func (w *world) write(name, text string) {
 }
 
 // policy is Nod's, in this home.
-func (w *world) policy(text string) { w.write(".config/nod/policy.jsonc", text) }
+func (w *world) policy(text string) {
+	if w.c.settings == "" {
+		// Its asks carry no facts, so that rules decide them only if told to.
+		text = strings.Replace(text, "{", `{"legacyRequests": "resolve", `, 1)
+	}
+	w.write(".config/nod/policy.jsonc", text)
+}
 
 func (w *world) env(more ...string) []string {
 	return append([]string{"HOME=" + w.home, "PATH=" + w.path, "TMPDIR=" + filepath.Join(w.home, "tmp")}, more...)
@@ -111,6 +130,9 @@ func (w *world) env(more ...string) []string {
 // install puts the hook into the agent's settings, as a user would.
 func (w *world) install(more ...string) {
 	w.t.Helper()
+	if w.c.settings == "" {
+		return // it has no hook
+	}
 	args := append([]string{"hook", "install", w.c.name}, w.c.install...)
 	c := exec.Command(w.nod, append(args, more...)...)
 	c.Env, c.Dir = w.env(), w.proj
@@ -123,11 +145,21 @@ func (w *world) install(more ...string) {
 	if err != nil || !strings.Contains(string(out), " installed ") || slices.Contains(w.c.install, "--trust") && strings.Contains(string(out), "trusted") {
 		w.t.Errorf("nod hook status: %v\n%s", err, out)
 	}
+	text, err := os.ReadFile(filepath.Join(w.home, w.c.settings))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, want := range append([]string{w.c.waits}, w.c.events...) {
+		if !strings.Contains(string(text), want) {
+			w.t.Errorf("nod hook install has not written %s:\n%s", want, text)
+		}
+	}
+	note(w.c, "the hook", "`"+strings.Join(w.c.events, "`, `")+"`, waited for 600 s")
 }
 
 // serve starts a Nod whose asks a program answers: with what stands in the file
 // answer, or not at all.
-func (w *world) serve(answer string) {
+func (w *world) serve(answer string, more ...string) {
 	w.t.Helper()
 	w.write("answer", answer)
 	w.write("answer.sh", `#!/bin/sh
@@ -147,8 +179,14 @@ esac
 	if err := os.Chmod(script, 0o755); err != nil {
 		w.t.Fatal(err)
 	}
-	c := exec.Command(w.nod, "serve", "--frontend", "none", "--exec", script)
-	c.Env, c.Dir = w.env(), w.home
+	w.serveWith(nil, append([]string{"--frontend", "none", "--exec", script}, more...)...)
+}
+
+// serveWith starts nod serve and returns when it serves.
+func (w *world) serveWith(env []string, args ...string) {
+	w.t.Helper()
+	c := exec.Command(w.nod, append([]string{"serve"}, args...)...)
+	c.Env, c.Dir = w.env(env...), w.home
 	stderr, err := c.StderrPipe()
 	if err != nil {
 		w.t.Fatal(err)
@@ -157,10 +195,12 @@ esac
 		w.t.Fatal(err)
 	}
 	ready, ended := make(chan struct{}), make(chan struct{})
+	var said strings.Builder // until ended
 	go func() {
 		defer close(ended)
 		once := sync.OnceFunc(func() { close(ready) })
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			said.WriteString(lines.Text() + "\n")
 			if strings.HasPrefix(lines.Text(), "serving ") {
 				once()
 			}
@@ -180,7 +220,7 @@ esac
 	select {
 	case <-ready:
 	case <-ended:
-		w.t.Fatal("nod serve ended")
+		w.t.Fatalf("nod serve ended: %s", said.String())
 	case <-time.After(20 * time.Second):
 		w.t.Fatal("nod serve is not ready")
 	}
@@ -219,25 +259,58 @@ func (w *world) asks() []ask {
 // play runs the agent to its end and returns what it wrote.
 func (w *world) play() string {
 	w.t.Helper()
+	return w.start()()
+}
+
+// start starts the agent. The function it returns waits for its end and returns
+// what it wrote.
+func (w *world) start() (done func() string) {
+	w.t.Helper()
 	program, args, env := w.c.run(w)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
 	c := exec.CommandContext(ctx, program, append(w.args, args...)...)
-	c.Env, c.Dir = w.env(env...), w.proj
+	c.Env, c.Dir = w.env(append(env, w.extra...)...), w.proj
 	// What the agent leaves running must not outlive the test.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	kill := func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	c.Cancel = kill
 	c.WaitDelay = 5 * time.Second
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
-	err := c.Run()
-	if c.Process != nil {
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+	if err := c.Start(); err != nil {
+		cancel()
+		w.t.Fatal(err)
 	}
-	if ctx.Err() != nil {
-		w.t.Fatalf("%s did not end: %v\n%s", w.c.title, err, out.String())
+	var err error
+	ended := make(chan struct{})
+	go func() {
+		err = c.Wait()
+		_ = kill()
+		close(ended)
+	}()
+	w.t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return func() string {
+		w.t.Helper()
+		<-ended
+		if ctx.Err() != nil {
+			w.t.Fatalf("%s did not end: %v\n%s", w.c.title, err, out.String())
+		}
+		return out.String()
 	}
-	return out.String()
+}
+
+// eventually waits until ok holds.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	const patience = 2 * time.Minute // some agents take their time to start
+	for end := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v for %s", patience, what)
+		}
+	}
 }
 
 // made reports which of the files are there.
