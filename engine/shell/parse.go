@@ -66,6 +66,9 @@ func (rd *Reader) parse(text string) (stmts []*syntax.Stmt, read string, broken 
 	if !utf8.ValidString(text) {
 		text, broken = strings.ToValidUTF8(text, "\uFFFD"), "it is not valid UTF-8"
 	}
+	if backquotesNest(text) {
+		broken = "it nests backquotes around backslashes"
+	}
 	var first error
 	for try := 0; ; try++ {
 		got, err := rd.once(text)
@@ -89,6 +92,14 @@ func (rd *Reader) parse(text string) (stmts []*syntax.Stmt, read string, broken 
 		}
 		return stmts, read, reason(first)
 	}
+}
+
+// backquotesNest reports whether backquotes stand inside backquotes in a text
+// with two backslashes in a row. Bash takes one level of backslashes off at
+// each level of nesting, the parser at the first only, so that what runs
+// inside may be another command than the one that is read.
+func backquotesNest(text string) bool {
+	return strings.Contains(text, "\\`") && strings.Contains(text, `\\`)
 }
 
 // once parses text as it is. A statement that is read before the text goes
