@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -31,6 +32,9 @@ const (
 	exitDisplay  = 2  // there is no display to draw on
 	exitInternal = 70 // the pipe or the toolkit broke
 )
+
+// farewell is how long the toolkit may take to end.
+const farewell = 2 * time.Second
 
 // Run draws what stdin brings (lines of pipe.Down) and writes what the person
 // does to stdout (lines of pipe.Up), first of all that it is ready. It returns
@@ -66,6 +70,9 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, getenv 
 					log.Error("closing the window", "cause", err)
 				}
 				code = c
+				// The toolkit can hang in its ending, for one where the display
+				// went at the same time. There is nothing here to lose.
+				time.AfterFunc(farewell, func() { os.Exit(c) })
 				fyne.Do(a.Quit)
 			})
 		}
