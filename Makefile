@@ -7,7 +7,7 @@ DESKTOP     = -tags gles
 HEADLESS    = -tags headless
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ARTIFACTS  ?= $(CURDIR)/artifacts
-FUZZTIME   ?= 60s
+FUZZTIME   ?= 20s
 SBOM        = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.7.0
 
@@ -37,10 +37,12 @@ build:
 headless:
 	CGO_ENABLED=0 $(GO) build $(HEADLESS) -trimpath -ldflags '-s -w' -o nod .
 
-# Everything that must hold. The last lines are go test's own.
+# Everything that must hold. The last lines are go test's own. FUZZTIME=0 leaves
+# out the fuzzing, which takes some five minutes on two processors.
 test:
 	@.ci/setup test
 	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory fuzz
 	@mkdir -p "$(ARTIFACTS)"
 	NOD_E2E=1 NOD_ARTIFACTS="$(ARTIFACTS)" $(GO) test $(DESKTOP) -race -timeout 20m ./...
 
@@ -55,9 +57,9 @@ check:
 	CGO_ENABLED=0 $(GO) build $(HEADLESS) -o /dev/null .
 	GOFLAGS= $(GO) run $(STATICCHECK) $(DESKTOP) -checks all,-ST1000 ./...
 
-# Every fuzz target for FUZZTIME.
+# Every fuzz target for FUZZTIME, two at a time; .ci/fuzz names more settings.
 fuzz:
-	GO="$(GO)" .ci/fuzz $(FUZZTIME) $(DESKTOP)
+	@GO="$(GO)" .ci/fuzz $(FUZZTIME) $(DESKTOP)
 
 # The long forms of what make test runs in short: crash loops, huge inputs,
 # many more random cases.

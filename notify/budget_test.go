@@ -119,7 +119,7 @@ func FuzzBudgetCut(f *testing.F) {
 	f.Add("a\nb", 3, 40)
 	f.Add(strings.Repeat("x y", 1000), 1, 1)
 	f.Fuzz(func(t *testing.T, body string, lines, columns int) {
-		b := Budget{Lines: lines, Columns: min(columns, 1000)}
+		b := Budget{Lines: min(lines, 20), Columns: min(columns, 1000)} // Cut tries every length that the lines could hold
 		b.Cut(body) // must end and not panic
 	})
 }
