@@ -162,6 +162,7 @@ const (
 	smallBudget = 32 << 20
 	largeBudget = 32 << 20
 	perAsk      = 1 << 10 // what an ask costs beside its bytes
+	fairShare   = 3       // one requester gets three quarters of a budget, the next three quarters of the rest
 	maxReaders  = 8
 	maxWriters  = 16
 	settleTime  = 500 * time.Millisecond // for a writer that does not rename
@@ -198,7 +199,7 @@ func NewServer(cfg ServerConfig) *Server {
 	return &Server{
 		cfg: cfg, err: err, spool: sp, watch: newWatch(sp, requestsDir), log: cfg.Log,
 		again: make(chan struct{}, 1),
-		small: newBudget(smallBudget), large: newBudget(largeBudget), readers: newBudget(maxReaders), writers: newBudget(maxWriters),
+		small: newShared(smallBudget, fairShare), large: newShared(largeBudget, fairShare), readers: newBudget(maxReaders), writers: newBudget(maxWriters),
 		entries: map[string]*entry{}, former: map[string]former{}, reported: map[string]string{}, problems: map[string]*Problem{},
 	}
 }
@@ -517,21 +518,11 @@ func (s *Server) settle(e *entry) {
 // serve takes one request from its file to its answer.
 func (s *Server) serve(e *entry) {
 	defer s.asks.Done()
-	size := e.seen.Size + perAsk
-	pool := s.small
-	if e.seen.Size > smallAsk {
-		pool = s.large
-	}
-	if e.seen.Mode.IsRegular() && e.seen.Size <= maxFile {
-		if !pool.acquire(e.ctx, size) {
-			return
-		}
-		defer pool.release(size)
-	}
-	in, id := s.admit(e)
+	in, id, room := s.admit(e)
 	if in == nil {
 		return
 	}
+	defer room.release()
 	d := s.decide(e.ctx, in)
 	if e.ctx.Err() != nil {
 		s.withdrawn(e, in, id)
@@ -547,38 +538,78 @@ type refusal struct {
 	remove         bool
 }
 
-// admit reads and checks the request until it is one or is not. It returns nil
-// if nothing is to be decided.
-func (s *Server) admit(e *entry) (*Inbound, identity) {
+// room claims what an ask holds in memory while it waits, in its requester's
+// name: a flood of one agent's asks fills its share, and leaves the rest of
+// itself on the disk.
+func (s *Server) room(in *Inbound, id identity) *waiter {
+	pool := s.small
+	if id.size > smallAsk {
+		pool = s.large
+	}
+	// A name can be as long as its request.
+	who := sha256.Sum256([]byte(in.Question.Principal.SessionID + "\x00" + in.Question.Principal.AgentName))
+	return pool.claim(string(who[:]), id.size+perAsk)
+}
+
+// admit reads and checks the request until it is one, and there is room for
+// it, or it is none. It returns nil if nothing is to be decided; else the room
+// is the caller's to give back.
+func (s *Server) admit(e *entry) (in *Inbound, id identity, room *waiter) {
+	in, id, room = s.read(e)
+	if in != nil && s.bind(e, in, id) {
+		return in, id, room
+	}
+	if room != nil {
+		room.release()
+	}
+	return nil, id, nil
+}
+
+// read is admit without what binds the ask to its file. It may return a room
+// without an ask.
+func (s *Server) read(e *entry) (in *Inbound, id identity, room *waiter) {
 	pause := retryFirst
 	var unsettled time.Duration
+	var size int64 // that room is for
 	defer s.solved("read:" + e.name)
 	for {
-		in, id, no, err := s.readRequest(e)
+		var no *refusal
+		var err error
+		in, id, no, err = s.readRequest(e)
 		switch {
 		case e.ctx.Err() != nil:
-			return nil, id
+			return nil, id, room
 		case err == nil && no == nil:
 			if in == nil {
-				return nil, id // answered before
+				return nil, id, room // answered before
 			}
-			if !s.bind(e, in, id) {
-				return nil, id
+			if room != nil && id.size <= size {
+				return in, id, room
 			}
-			return in, id
+			if room != nil {
+				room.release() // it grew while it waited
+			}
+			if room, size = s.room(in, id), id.size; room.granted() {
+				return in, id, room
+			}
+			in = nil // it waits on the disk, and is read again then
+			if !room.wait(e.ctx) {
+				return nil, id, nil
+			}
+			continue
 		case no != nil:
 			s.refuse(e, id, *no)
-			return nil, id
+			return nil, id, room
 		case errors.Is(err, fs.ErrNotExist):
 			s.mu.Lock()
 			s.forget(e, whyGone)
 			s.mu.Unlock()
-			return nil, id
+			return nil, id, room
 		case errors.Is(err, errUnsettled) && unsettled >= settleTime:
 			var p *Problem
 			if errors.As(err, &p) {
 				s.refuse(e, id, refusal{reason: p.Reason, remedy: p.Remedy})
-				return nil, id
+				return nil, id, room
 			}
 		case errors.Is(err, errUnsettled):
 			unsettled += pause
@@ -588,7 +619,7 @@ func (s *Server) admit(e *entry) (*Inbound, identity) {
 			if errors.As(err, &known) {
 				if known.File == p.File {
 					s.refuse(e, id, refusal{reason: known.Error(), remedy: known.Remedy})
-					return nil, id
+					return nil, id, room
 				}
 				p = known
 			}
@@ -596,7 +627,7 @@ func (s *Server) admit(e *entry) (*Inbound, identity) {
 			pause = min(2*pause, retryLast)
 		}
 		if !sleep(e.ctx, pause) {
-			return nil, id
+			return nil, id, room
 		}
 	}
 }
