@@ -68,12 +68,19 @@ type process struct {
 // start runs a program in dir with just this environment.
 func start(t testing.TB, dir string, env []string, path string, args ...string) *process {
 	t.Helper()
+	return startIn(t, dir, env, &syscall.SysProcAttr{}, path, args...)
+}
+
+// startIn is start with what else the system should do for the program.
+func startIn(t testing.TB, dir string, env []string, attr *syscall.SysProcAttr, path string, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, name: filepath.Base(path), cmd: exec.Command(path, args...), out: &text{}, err: &text{}, done: make(chan struct{})}
 	p.cmd.Dir = dir
 	p.cmd.Env = append([]string{runMark}, env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.err
 	// Its own group, so that what it starts ends with it.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.SysProcAttr = attr
+	attr.Setpgid = true
 	p.cmd.WaitDelay = 5 * time.Second
 	if err := p.cmd.Start(); err != nil {
 		t.Fatalf("starting %s: %v", path, err)
