@@ -69,29 +69,77 @@ func (rd *Reader) parse(text string) (stmts []*syntax.Stmt, read string, broken 
 	if backquotesNest(text) {
 		broken = "it nests backquotes around backslashes"
 	}
-	var first error
-	for try := 0; ; try++ {
-		got, err := rd.once(text)
+	if crlf, ok := carriageReturns(text); ok {
+		r := mending{rd, maxMends}
+		stmts, read, why, err := r.read(crlf)
 		if err == nil {
-			return got, text, broken
+			return stmts, read, either(broken, why)
 		}
-		if first == nil || len(got) > len(stmts) {
-			stmts, read = got, text
-		}
-		if first == nil {
-			first = err
-		}
-		if try < maxMends {
-			if mended, why, ok := mend(text, err); ok {
-				text = mended
-				if why != "" {
-					broken = why
-				}
-				continue
-			}
-		}
-		return stmts, read, reason(first)
+		broken = either(broken, reason(err))
 	}
+	r := mending{rd, maxMends}
+	stmts, read, why, err := r.read(text)
+	if err != nil {
+		return stmts, read, reason(err)
+	}
+	return stmts, read, either(broken, why)
+}
+
+// either is the first of two reasons that is one.
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// carriageReturns changes text where a line ends in a backslash and a carriage
+// return. To bash the backslash quotes the carriage return and the line ends;
+// to the parser the line goes on. A space between keeps them apart.
+func carriageReturns(text string) (string, bool) {
+	if !strings.Contains(text, "\\\r\n") {
+		return "", false
+	}
+	return strings.ReplaceAll(text, "\\\r\n", "\\\r \n"), true
+}
+
+// mending reads a text and, where it goes wrong, what bash would read instead.
+type mending struct {
+	rd   *Reader
+	left int // texts that may still be tried
+}
+
+// read returns the statements of text, the text they refer to, and why that is
+// not to be trusted. Where nothing can be mended, it returns the error of text
+// itself with as many statements as any try gave.
+func (m *mending) read(text string) (stmts []*syntax.Stmt, read, why string, err error) {
+	stmts, err = m.rd.once(text)
+	if err == nil {
+		fixed, why := documents(stmts, text)
+		if fixed == "" || m.left == 0 {
+			return stmts, text, why, nil
+		}
+		m.left--
+		if got, read, also, err := m.read(fixed); err == nil {
+			return got, read, either(why, also), nil
+		}
+		return stmts, text, either(why, "a here-document ends in a place that is not understood"), nil
+	}
+	read = text
+	for _, try := range mends(text, err) {
+		if m.left == 0 {
+			break
+		}
+		m.left--
+		got, from, also, failed := m.read(try.text)
+		if failed == nil {
+			return got, from, either(try.why, also), nil
+		}
+		if len(got) > len(stmts) {
+			stmts, read = got, from
+		}
+	}
+	return stmts, read, "", err
 }
 
 // backquotesNest reports whether backquotes stand inside backquotes in a text
@@ -130,31 +178,39 @@ func (rd *Reader) once(text string) (stmts []*syntax.Stmt, failed error) {
 	return stmts, failed
 }
 
-const maxMends = 8
+const maxMends = 10
 
-// mend changes text where bash goes on and the parser gives up: a
-// here-document that the end of the text ends, and a `((` that opens no
-// arithmetic but two subshells.
+// mended is another text to be read, and why it is not to be trusted.
+type mended struct{ text, why string }
+
+// mends are changes to text where bash goes on and the parser gives up: a
+// here-document that the end of the text ends, or the parenthesis of a
+// substitution behind its mark, and a `((` that opens no arithmetic but two
+// subshells.
 //
 // In arithmetic, bash expands what a subshell would take for a comment, so a
 // text mended that way is read as far as possible but not trusted: why says so.
-func mend(text string, err error) (mended, why string, ok bool) {
+func mends(text string, err error) []mended {
 	var pe syntax.ParseError
 	var le syntax.LangError
 	switch {
 	case errors.As(err, &le):
 		pe.Pos = le.Pos
 	case !errors.As(err, &pe):
-		return "", "", false
+		return nil
 	}
 	if mark, ok := strings.CutPrefix(pe.Text, "unclosed here-document `"); ok {
 		mark = strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(strings.TrimSuffix(mark, "`"))
-		return strings.TrimSuffix(text, "\n") + "\n" + mark + "\n", "", true
+		list := []mended{{text: strings.TrimSuffix(text, "\n") + "\n" + mark + "\n"}}
+		if at := markBeforeParen(text, int(pe.Pos.Offset()), mark); at > 0 {
+			list = append([]mended{{text: text[:at] + "\n" + text[at:]}}, list...)
+		}
+		return list
 	}
 	if at := int(pe.Pos.Offset()); strings.Contains(pe.Text, "negate") || strings.HasPrefix(pe.Text, "`!`") {
 		// Bash takes more negations than the parser: leave one out.
 		if at < len(text) && text[at] == '!' {
-			return text[:at] + " " + text[at+1:], "it negates in a place that is not understood", true
+			return []mended{{text[:at] + " " + text[at+1:], "it negates in a place that is not understood"}}
 		}
 	}
 	// Whatever went wrong, an opening of arithmetic before it may be none.
@@ -163,9 +219,9 @@ func mend(text string, err error) (mended, why string, ok bool) {
 		for i > 0 && text[i-1] == '(' {
 			i--
 		}
-		return text[:i+1] + " " + text[i+1:], "it only looks like arithmetic", true
+		return []mended{{text[:i+1] + " " + text[i+1:], "it only looks like arithmetic"}}
 	}
-	return "", "", false
+	return nil
 }
 
 func reason(err error) string {
