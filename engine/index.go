@@ -1,6 +1,9 @@
 package engine
 
-import "sort"
+import (
+	"cmp"
+	"slices"
+)
 
 // selection narrows which entries a search may find.
 type selection uint8
@@ -12,13 +15,18 @@ const (
 
 // index is an ordered list of entries that can be searched from its end
 // without visiting those that cannot match. Entries are filed by the literal
-// text their values start with, or, if they start with a wildcard, by the
-// literal text their values end with.
+// text that their values start or end with, whichever is longer. Where too many
+// share that, they are found by the texts in their middle.
 type index struct {
 	entries []entry
 	heads   node
 	tails   node
+	middles *finder // nil: none
 }
+
+// crowd is how many entries a node may list. More are found sooner by a finder,
+// which costs a value more at first.
+const crowd = 32
 
 // node is a place in a radix tree.
 type node struct {
@@ -29,7 +37,10 @@ type node struct {
 	kids   []*node
 }
 
-func newIndex(entries []entry) index {
+func newIndex(entries []entry) index { return indexOf(entries, crowd) }
+
+// indexOf is newIndex for another crowd.
+func indexOf(entries []entry, crowd int) index {
 	x := index{entries: entries, heads: node{max: -1}, tails: node{max: -1}}
 	for i := range entries {
 		e := &entries[i]
@@ -38,13 +49,19 @@ func newIndex(entries []entry) index {
 			x.file(i, e.alt.Head(), e.alt.Tail())
 		}
 	}
-	x.heads.order()
-	x.tails.order()
+	var float []int32
+	for _, n := range [...]*node{&x.heads, &x.tails} {
+		float = n.order(entries, crowd, float)
+	}
+	if len(float) > 0 {
+		slices.Sort(float)
+		x.middles = newFinder(entries, float)
+	}
 	return x
 }
 
 func (x *index) file(i int, head, tail string) {
-	if head == "" && tail != "" {
+	if len(tail) > len(head) {
 		x.tails.insert(reverse(tail), int32(i))
 		return
 	}
@@ -89,20 +106,45 @@ func (n *node) child(b byte) int {
 	return -1
 }
 
-// order puts every list last first.
-func (n *node) order() {
-	sort.Slice(n.list, func(a, b int) bool { return n.list[a] > n.list[b] })
-	for _, k := range n.kids {
-		k.order()
+// order puts every list last first. Of a crowd it takes out what a finder can
+// find, and adds it to float.
+func (n *node) order(entries []entry, crowd int, float []int32) []int32 {
+	if len(n.list) > crowd {
+		kept := n.list[:0]
+		for _, i := range n.list {
+			if entries[i].floats() {
+				float = append(float, i)
+			} else {
+				kept = append(kept, i)
+			}
+		}
+		n.list = kept
 	}
+	slices.SortFunc(n.list, func(a, b int32) int { return cmp.Compare(b, a) })
+	for _, k := range n.kids {
+		float = k.order(entries, crowd, float)
+	}
+	return float
 }
 
-// find returns the last entry after `after` that matches v, or `after`.
-func (x *index) find(v string, sel selection, after int) int {
+// floats reports whether e can be found by more of its text than its head.
+func (e *entry) floats() bool {
+	if e.alt != nil {
+		return false
+	}
+	n := 0
+	e.pat.Literals(func(string) { n++ })
+	return n > 1 || n == 1 && e.pat.Head() == ""
+}
+
+// find returns the last entry after `after` that matches v, or `after`. Where w
+// does not last, it returns the last one that it has found, and what it costs
+// nothing to find is found still.
+func (x *index) find(v string, sel selection, after int, w *Work, only *grantFilter) int {
 	best := int32(after)
 	n, at := &x.heads, 0
 	for n.max > best {
-		best = x.scan(n, v, sel, best)
+		best = x.scan(n, v, sel, best, w, only)
 		if at == len(v) {
 			break
 		}
@@ -117,8 +159,8 @@ func (x *index) find(v string, sel selection, after int) int {
 		at += len(n.label)
 	}
 	n, at = &x.tails, len(v)
-	for n.max > best {
-		best = x.scan(n, v, sel, best)
+	for n.max > best && !w.out() {
+		best = x.scan(n, v, sel, best, w, only)
 		if at == 0 {
 			break
 		}
@@ -132,25 +174,37 @@ func (x *index) find(v string, sel selection, after int) int {
 		}
 		at -= len(n.label)
 	}
+	if x.middles != nil && !w.out() {
+		best = x.middles.find(x, v, sel, best, w, only)
+	}
 	return int(best)
 }
 
 // scan returns the last entry filed at n that is after best and matches v, or
 // best.
-func (x *index) scan(n *node, v string, sel selection, best int32) int32 {
+func (x *index) scan(n *node, v string, sel selection, best int32, w *Work, only *grantFilter) int32 {
 	for _, i := range n.list {
 		if i <= best {
 			break
 		}
 		e := &x.entries[i]
-		if sel != 0 && (sel&noAllow != 0 && e.rule.Action == Allow || sel&noBare != 0 && e.bare) {
+		if !w.spend(candidateWork) && e.pat.Searches() {
 			continue
 		}
-		if e.match(v) {
+		if x.counts(i, sel, only) && e.matchWithin(v, w) {
 			return i
 		}
 	}
 	return best
+}
+
+// counts reports whether a search may find entry i.
+func (x *index) counts(i int32, sel selection, only *grantFilter) bool {
+	e := &x.entries[i]
+	if sel&noAllow != 0 && e.rule.Action == Allow || sel&noBare != 0 && e.bare {
+		return false
+	}
+	return only == nil || only.accepts(i)
 }
 
 // reverse returns the bytes of s from last to first.

@@ -156,12 +156,15 @@ func TestOrderOfDifferentSurfacesDoesNotMatter(t *testing.T) {
 
 // TestIndexFindsWhatALookAtEveryRuleFinds holds the index against the list.
 func TestIndexFindsWhatALookAtEveryRuleFinds(t *testing.T) {
-	letters := []string{"a", "b", "é", "/", " ", "*", "?", " *"}
+	letters := []string{"a", "b", "é", "/", " ", "*", "?", " *", "ab", "{a,b}"}
 	rapid.Check(t, func(t *rapid.T) {
-		list := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom(letters), 1, 6), 1, 30).Draw(t, "patterns")
+		list := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom(letters), 1, 6), 1, 60).Draw(t, "patterns")
 		var entries []entry
 		for i, p := range list {
 			text := strings.Join(p, "")
+			if i%5 == 0 && pattern.Check("glob:"+text) == nil {
+				text = "glob:" + text
+			}
 			action := Action(i % 3)
 			entries = append(entries, entry{
 				rule: &Rule{Pattern: text, Action: action}, action: action,
@@ -169,7 +172,7 @@ func TestIndexFindsWhatALookAtEveryRuleFinds(t *testing.T) {
 			})
 		}
 		v := strings.Join(rapid.SliceOfN(rapid.SampledFrom(letters[:5]), 0, 7).Draw(t, "value"), "")
-		x := newIndex(entries)
+		x := indexOf(entries, rapid.SampledFrom([]int{0, 2, crowd}).Draw(t, "crowd"))
 		for sel := range selection(4) {
 			want := -1
 			for i := range entries {
@@ -180,7 +183,7 @@ func TestIndexFindsWhatALookAtEveryRuleFinds(t *testing.T) {
 					want = i
 				}
 			}
-			if got := x.find(v, sel, -1); got != want {
+			if got := x.find(v, sel, -1, NewWork(), nil); got != want {
 				t.Fatalf("%q, selection %d: rule %d, want %d", v, sel, got, want)
 			}
 		}

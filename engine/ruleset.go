@@ -119,6 +119,9 @@ type Query struct {
 	// Granted are the spellings a grant must match; nil means Values. On a
 	// path surface it is the canonical form: a grant is for a place.
 	Granted []string
+	// Work is what the decision that the query is for may still cost; nil: the
+	// query is a decision of its own.
+	Work *Work
 }
 
 // Grants is a view of session grants.
@@ -153,6 +156,10 @@ type Match struct {
 	// Grant is the session grant that turned ask into allow, or nil. Rule and
 	// Pattern are then those of the ask, Origin is OriginSession.
 	Grant *SessionGrant
+	// Limited says that not every rule was held against the value, for that would
+	// take too long. Action is then Ask, Pattern is PatternLimit, and neither a
+	// grant, yolo nor a link may make an allow of it: a rule might deny.
+	Limited bool
 }
 
 // Reason returns the deciding rule's reason, empty if it has none.
@@ -168,28 +175,33 @@ func (m *Match) Reason() string {
 // ask into an allow. It does not apply yolo, which also answers floors: see
 // Yolo. It allocates nothing once q's surface was asked for before.
 func (r *Ruleset) Resolve(q *Query) Match {
+	w := q.Work
+	if w == nil {
+		w = NewWork()
+	}
 	t := r.table(q.Surface, q.Path)
 	if t.read == nil {
-		return r.resolve(q, t)
+		return r.resolve(q, t, w)
 	}
-	a, b := r.resolve(q, t.read), r.resolve(q, t.write)
-	if b.Action.Stricter(a.Action) || a.Action == b.Action && !a.Explicit && b.Explicit {
+	a, b := r.resolve(q, t.read, w), r.resolve(q, t.write, w)
+	if b.Action.Stricter(a.Action) || a.Action == b.Action && (!a.Explicit && b.Explicit || b.Limited && !a.Limited) {
 		return b
 	}
 	return a
 }
 
-func (r *Ruleset) resolve(q *Query, t *table) Match {
+func (r *Ruleset) resolve(q *Query, t *table, w *Work) Match {
+	w.begin()
 	in := input{values: q.Values, strict: q.Strict, whole: q.Whole}
 	if t.path && r.opt.Flavour == pattern.Windows {
 		in = in.folded(r.opt.Flavour)
 	}
-	m := t.resolve(&in)
+	m := t.resolve(&in, w)
 	m.Surface = t.surface
 	if m.Rule == nil && len(q.Values) > 0 {
 		m.Value = q.Values[0]
 	}
-	if q.Grants != nil && m.Action == Ask {
+	if q.Grants != nil && m.Action == Ask && !m.Limited {
 		granted := q.Granted
 		if granted == nil {
 			granted = q.Values
@@ -197,12 +209,12 @@ func (r *Ruleset) resolve(q *Query, t *table) Match {
 		if m.Via == ViaWhole {
 			// The ask is for the whole line, so a grant for one unit of it
 			// does not answer, though its stars may reach over the rest.
-			if g := q.Grants.FindExact(t.surface, q.Whole); g != nil {
+			if g := find(q.Grants, t.surface, q.Whole, true, w); g != nil {
 				m.Action, m.Origin, m.Grant = Allow, OriginSession, g
 			}
 			return m
 		}
-		m.grant(q.Grants, granted)
+		m.grant(q.Grants, granted, w)
 	}
 	return m
 }
@@ -212,7 +224,8 @@ func (r *Ruleset) resolve(q *Query, t *table) Match {
 // a rule matches decides, and a bare `*` only if nothing else matched.
 func (r *Ruleset) ResolveGroups(surface string, groups [][]string, grants Grants) Match {
 	t := r.table(surface, false)
-	m := t.resolveGroups(groups)
+	w := NewWork()
+	m := t.resolveGroups(groups, w)
 	m.Surface = surface
 	if m.Value == "" {
 		for _, g := range groups {
@@ -222,18 +235,30 @@ func (r *Ruleset) ResolveGroups(surface string, groups [][]string, grants Grants
 			}
 		}
 	}
-	if grants != nil {
+	if grants != nil && !m.Limited {
 		for i := 0; i < len(groups) && m.Action == Ask; i++ {
-			m.grant(grants, groups[i])
+			m.grant(grants, groups[i], w)
 		}
 	}
 	return m
 }
 
-func (m *Match) grant(grants Grants, values []string) {
-	if g := grants.Find(m.Surface, values); g != nil {
+func (m *Match) grant(grants Grants, values []string, w *Work) {
+	if g := find(grants, m.Surface, values, false, w); g != nil {
 		m.Action, m.Origin, m.Grant = Allow, OriginSession, g
 	}
+}
+
+// find is Find or FindExact, for what w still gives.
+func find(grants Grants, surface string, values []string, exact bool, w *Work) *SessionGrant {
+	v, ok := grants.(*GrantView)
+	switch {
+	case ok:
+		return v.find(surface, values, exact, w)
+	case exact:
+		return grants.FindExact(surface, values)
+	}
+	return grants.Find(surface, values)
 }
 
 // tableLimit bounds the surfaces that are kept compiled, so that made-up tool

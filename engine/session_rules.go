@@ -83,16 +83,80 @@ type SessionRules struct {
 	now func() time.Time
 	opt Options
 
-	mu   sync.Mutex // taken to change list
+	mu   sync.Mutex // taken to change what is in force
 	next int
-	list atomic.Pointer[[]*SessionGrant]
+	held atomic.Pointer[grantList]
+}
+
+// grantList is what is in force at one time.
+type grantList struct {
+	all []*SessionGrant // oldest first
+
+	once      sync.Once // for bySurface, which only long lists need
+	bySurface map[string]*grantIndex
+}
+
+// grantIndex is the grants on one surface. Their order is turned round: an index
+// finds the last entry, and the oldest grant is wanted.
+type grantIndex struct {
+	index
+	places []int // by entry: the grant's place in the list
+}
+
+// few is how many grants are looked at one by one.
+const few = 16
+
+// on returns the grants on a surface, nil if there are none.
+func (l *grantList) on(surface string) *grantIndex {
+	l.once.Do(func() {
+		l.bySurface = map[string]*grantIndex{}
+		for i := len(l.all) - 1; i >= 0; i-- {
+			g := l.all[i]
+			x := l.bySurface[g.Surface]
+			if x == nil {
+				x = &grantIndex{}
+				l.bySurface[g.Surface] = x
+			}
+			x.entries = append(x.entries, g.rule)
+			x.places = append(x.places, i)
+		}
+		for _, x := range l.bySurface {
+			x.index = newIndex(x.entries)
+		}
+	})
+	return l.bySurface[surface]
+}
+
+// grantFilter says which entries of a grantIndex count for an ask.
+type grantFilter struct {
+	view   *GrantView
+	list   *grantList
+	places []int
+	exact  bool
+	now    time.Time // zero: not yet looked at
+}
+
+func (f *grantFilter) accepts(i int32) bool { return f.counts(f.list.all[f.places[i]]) }
+
+// counts reports whether a grant on the right surface counts.
+func (f *grantFilter) counts(g *SessionGrant) bool {
+	if !g.Scope.covers(f.view.scope) || f.exact && !g.Exact() {
+		return false
+	}
+	if g.Until.IsZero() {
+		return true
+	}
+	if f.now.IsZero() {
+		f.now = f.view.rules.now()
+	}
+	return g.Until.After(f.now)
 }
 
 // NewSessionRules returns an empty SessionRules. Of opt, Home, Cwd and Flavour
 // count; now is the clock that lifetimes are held against.
 func NewSessionRules(now func() time.Time, opt Options) *SessionRules {
 	s := &SessionRules{now: now, opt: opt}
-	s.list.Store(new([]*SessionGrant))
+	s.held.Store(&grantList{})
 	return s
 }
 
@@ -147,13 +211,13 @@ func (s *SessionRules) Record(n NewGrant) (*SessionGrant, error) {
 		g.hits.Store(old.hits.Load())
 		g.last.Store(old.last.Load())
 		list[i] = g
-		s.list.Store(&list)
+		s.held.Store(&grantList{all: list})
 		return g, nil
 	}
 	s.next++
 	g.ID = "g" + strconv.Itoa(s.next)
 	list = append(list, g)
-	s.list.Store(&list)
+	s.held.Store(&grantList{all: list})
 	return g, nil
 }
 
@@ -176,8 +240,8 @@ func (s *SessionRules) compile(surface, text string) *SessionGrant {
 
 // alive is a copy of the list without what has ended.
 func (s *SessionRules) alive(now time.Time) []*SessionGrant {
-	list := make([]*SessionGrant, 0, len(*s.list.Load())+1)
-	for _, g := range *s.list.Load() {
+	list := make([]*SessionGrant, 0, len(s.held.Load().all)+1)
+	for _, g := range s.held.Load().all {
 		if g.Until.IsZero() || g.Until.After(now) {
 			list = append(list, g)
 		}
@@ -197,40 +261,57 @@ type GrantView struct {
 
 // Find returns the oldest grant in force that covers the ask, or nil.
 func (v *GrantView) Find(surface string, values []string) *SessionGrant {
-	return v.find(surface, values, false)
+	return v.find(surface, values, false, NewWork())
 }
 
 // FindExact is Find among the grants without wildcards: the ones that may
 // answer a floor.
 func (v *GrantView) FindExact(surface string, values []string) *SessionGrant {
-	return v.find(surface, values, true)
+	return v.find(surface, values, true, NewWork())
 }
 
-func (v *GrantView) find(surface string, values []string, exact bool) *SessionGrant {
+// find looks for a grant as far as w lasts. What is not found is no grant, and
+// the ask stands.
+func (v *GrantView) find(surface string, values []string, exact bool, w *Work) *SessionGrant {
 	if v == nil {
 		return nil
 	}
-	list := *v.rules.list.Load()
-	if len(list) == 0 {
+	list := v.rules.held.Load()
+	if len(list.all) == 0 {
 		return nil
 	}
-	bare := bareName(surface)
-	var now time.Time
-	for _, g := range list {
-		if !g.covers(surface, bare, values, v.rules.opt.Flavour) || !g.Scope.covers(v.scope) || exact && !g.Exact() {
+	bare, flavour := bareName(surface), v.rules.opt.Flavour
+	only := grantFilter{view: v, list: list, exact: exact}
+	if len(list.all) <= few {
+		for _, g := range list.all {
+			if g.covers(surface, bare, values, flavour) && only.counts(g) {
+				return g
+			}
+		}
+		return nil
+	}
+	if flavour == pattern.Windows && IsPathSurface(surface) {
+		values = foldAll(values, flavour)
+	}
+	oldest := len(list.all)
+	for _, on := range [...]string{surface, bare} {
+		x := list.on(on)
+		if x == nil || on == "" {
 			continue
 		}
-		if !g.Until.IsZero() {
-			if now.IsZero() {
-				now = v.rules.now()
-			}
-			if !g.Until.After(now) {
-				continue
-			}
+		only.places = x.places
+		best := -1
+		for _, value := range values {
+			best = x.find(value, 0, best, w, &only)
 		}
-		return g
+		if best >= 0 {
+			oldest = min(oldest, x.places[best])
+		}
 	}
-	return nil
+	if oldest == len(list.all) {
+		return nil
+	}
+	return list.all[oldest]
 }
 
 // Used counts one answer given by each of grants.
@@ -279,7 +360,7 @@ func (s *SessionRules) drop(which func(*SessionGrant) bool) []*SessionGrant {
 			kept = append(kept, g)
 		}
 	}
-	s.list.Store(&kept)
+	s.held.Store(&grantList{all: kept})
 	return gone
 }
 
@@ -306,6 +387,6 @@ func FixedGrants(list []Grant, opt Options) Grants {
 		}
 		fixed = append(fixed, s.compile(g.Surface, g.Pattern))
 	}
-	s.list.Store(&fixed)
+	s.held.Store(&grantList{all: fixed})
 	return s.View(Scope{})
 }

@@ -47,6 +47,14 @@ func (e *entry) match(v string) bool {
 	return e.alt != nil && e.alt.Match(v)
 }
 
+// matchWithin is match with what it costs taken from w.
+func (e *entry) matchWithin(v string, w *Work) bool {
+	if e.pat.MatchWithin(v, &w.left) && (e.outside == "" || !within(v, e.outside)) {
+		return true
+	}
+	return e.alt != nil && !w.out() && e.alt.MatchWithin(v, &w.left)
+}
+
 // within reports whether path is dir or below it, by their text.
 func within(path, dir string) bool {
 	return strings.HasPrefix(path, dir) && (len(path) == len(dir) || path[len(dir)] == '/' || strings.HasSuffix(dir, "/"))
@@ -72,49 +80,58 @@ func foldAll(list []string, f pattern.Flavour) []string {
 
 // hit is an entry that matched.
 type hit struct {
-	entry *entry
-	value string
-	via   Via
+	entry   *entry
+	value   string
+	via     Via
+	limited bool // not every entry was looked at
 }
 
 // last finds the last entry of x that in matches.
-func (x *index) last(in *input, sel selection) hit {
+func (x *index) last(in *input, sel selection, w *Work) hit {
 	best := -1
 	h := hit{}
 	for _, v := range in.values {
-		if i := x.find(v, sel, best); i > best {
+		if i := x.find(v, sel, best, w, nil); i > best {
 			best, h.value, h.via = i, v, ViaValue
 		}
 	}
 	for _, v := range in.strict {
-		if i := x.find(v, sel|noAllow, best); i > best {
+		if i := x.find(v, sel|noAllow, best, w, nil); i > best {
 			best, h.value, h.via = i, v, ViaStrict
 		}
 	}
 	for _, v := range in.whole {
-		if i := x.find(v, sel|noAllow|noBare, best); i > best {
+		if i := x.find(v, sel|noAllow|noBare, best, w, nil); i > best {
 			best, h.value, h.via = i, v, ViaWhole
 		}
 	}
 	if best >= 0 {
 		h.entry = &x.entries[best]
 	}
+	h.limited = w.out()
 	return h
 }
+
+// denies reports whether h is a deny, which counts though not every entry was
+// looked at.
+func (h *hit) denies() bool { return h.entry != nil && h.entry.action == Deny }
 
 // decide finds the winner of the merged list and holds it against its own
 // layer's file order and against what each higher layer says last; the
 // strictest counts. A higher layer's bare `*` does not count against a winner
 // that is more than that: restating the catch-all does not undo the exceptions
 // below it.
-func (s *stack) decide(in *input, sel selection) hit {
-	w := s.merged.last(in, sel)
-	if w.entry == nil || s.own == nil || w.entry.action == Deny {
+func (s *stack) decide(in *input, sel selection, work *Work) hit {
+	w := s.merged.last(in, sel, work)
+	if w.entry == nil || s.own == nil || w.denies() || w.limited {
 		return w
 	}
 	won := w
 	for rank := won.entry.rank; rank < len(s.own); rank++ {
-		h := s.own[rank].last(in, sel)
+		h := s.own[rank].last(in, sel, work)
+		if h.limited {
+			return h
+		}
 		if h.entry == nil || rank > won.entry.rank && h.entry.bare && !won.entry.bare {
 			continue
 		}
@@ -128,43 +145,45 @@ func (s *stack) decide(in *input, sel selection) hit {
 // resolve decides in. The spellings that only deny and ask rules see never
 // soften what the values alone get: a later ask for one of them does not lift
 // an earlier deny.
-func (t *table) resolve(in *input) Match {
+func (t *table) resolve(in *input, w *Work) Match {
 	if len(in.strict) == 0 && len(in.whole) == 0 {
-		return t.settle(in)
+		return t.settle(in, w)
 	}
-	m := t.settle(&input{values: in.values})
+	m := t.settle(&input{values: in.values}, w)
 	if m.Action == Deny {
 		return m
 	}
-	if all := t.settle(in); !m.Action.Stricter(all.Action) {
+	if all := t.settle(in, w); !m.Action.Stricter(all.Action) && (!m.Limited || all.Action == Deny) {
 		return all
 	}
 	return m
 }
 
-func (t *table) settle(in *input) Match {
-	if h := t.config.decide(in, 0); h.entry != nil {
-		return h.match(true)
+func (t *table) settle(in *input, w *Work) Match {
+	if h := t.config.decide(in, 0, w); h.entry != nil || h.limited {
+		return h.match(in, true)
 	}
 	for _, v := range in.values {
 		if m, ok := t.free(v); ok {
 			return m
 		}
 	}
-	return t.otherwise(in)
+	return t.otherwise(in, w)
 }
 
-func (t *table) resolveGroups(groups [][]string) Match {
+func (t *table) resolveGroups(groups [][]string, w *Work) Match {
 	for _, g := range groups {
-		if h := t.config.decide(&input{values: g}, noBare); h.entry != nil {
-			return h.match(true)
+		in := input{values: g}
+		if h := t.config.decide(&in, noBare, w); h.entry != nil || h.limited {
+			return h.match(&in, true)
 		}
 	}
 	if len(groups) == 0 {
-		return t.otherwise(&input{})
+		return t.otherwise(&input{}, w)
 	}
-	if h := t.config.decide(&input{values: groups[0]}, 0); h.entry != nil {
-		return h.match(true)
+	first := input{values: groups[0]}
+	if h := t.config.decide(&first, 0, w); h.entry != nil || h.limited {
+		return h.match(&first, true)
 	}
 	for _, g := range groups {
 		for _, v := range g {
@@ -174,32 +193,43 @@ func (t *table) resolveGroups(groups [][]string) Match {
 		}
 	}
 	for _, g := range groups {
-		if h := t.universal.decide(&input{values: g}, noBare); h.entry != nil {
-			return h.match(false)
+		in := input{values: g}
+		if h := t.universal.decide(&in, noBare, w); h.entry != nil || h.limited {
+			return h.match(&in, false)
 		}
 	}
-	return t.otherwise(&input{values: groups[0]})
+	return t.otherwise(&first, w)
 }
 
 // free answers an MCP operation of the baseline.
 func (t *table) free(v string) (Match, bool) {
 	for i := range t.baseline {
 		if e := &t.baseline[i]; e.rule.Pattern == v {
-			return hit{entry: e, value: v}.match(true), true
+			h := hit{entry: e, value: v}
+			return h.match(nil, true), true
 		}
 	}
 	return Match{}, false
 }
 
 // otherwise is the universal `*`, else the built-in ask.
-func (t *table) otherwise(in *input) Match {
-	if h := t.universal.decide(in, 0); h.entry != nil {
-		return h.match(false)
+func (t *table) otherwise(in *input, w *Work) Match {
+	if h := t.universal.decide(in, 0, w); h.entry != nil || h.limited {
+		return h.match(in, false)
 	}
 	return Match{Action: Ask, Origin: t.fallback}
 }
 
-func (h hit) match(explicit bool) Match {
+// match is h as an answer. Where not every entry was looked at, only a deny
+// stands: the rest might deny.
+func (h *hit) match(in *input, explicit bool) Match {
+	if h.limited && !h.denies() {
+		m := Match{Action: Ask, Origin: OriginBuiltin, Pattern: PatternLimit, Explicit: true, Limited: true}
+		if len(in.values) > 0 {
+			m.Value = in.values[0]
+		}
+		return m
+	}
 	e := h.entry
 	return Match{
 		Action: e.action, Origin: e.origin, Rule: e.rule, Pattern: e.rule.Pattern,

@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // Step is one rule that matches a query, for explaining a decision.
 type Step struct {
 	Rule      *Rule // as written
@@ -12,8 +14,9 @@ type Step struct {
 }
 
 // Trace lists every rule that matches q in the order they count, the last
-// word last, and marks the one that Resolve goes by. It is for explaining, not
-// for deciding.
+// word last, and marks the one that Resolve goes by. Where looking at all would
+// take too long it lists only some of them, the one that decides among them. It
+// is for explaining, not for deciding.
 func (r *Ruleset) Trace(q *Query) []Step {
 	won := r.Resolve(&Query{Surface: q.Surface, Path: q.Path, Values: q.Values, Strict: q.Strict, Whole: q.Whole})
 	surfaces := []string{q.Surface}
@@ -22,40 +25,57 @@ func (r *Ruleset) Trace(q *Query) []Step {
 	}
 	var steps []Step
 	seen := make(map[*Rule]bool)
+	work := NewWork()
 	for _, surface := range surfaces {
 		t := r.table(surface, q.Path)
 		in := input{values: q.Values, strict: q.Strict, whole: q.Whole}
 		if t.path {
 			in = in.folded(r.opt.Flavour)
 		}
-		for _, s := range []*stack{&t.universal, &t.config} {
-			lists := []*index{&s.merged}
-			for i := range s.own {
-				lists = append(lists, &s.own[i])
-			}
-			for _, x := range lists {
-				for i := range x.entries {
-					e := &x.entries[i]
-					value, via, ok := e.matches(&in)
-					if !ok || seen[e.rule] || x != &s.merged && e.rule != won.Rule {
-						continue
-					}
+		var of [2][]Step // the universal ones and the others
+		for n, s := range [...]*stack{&t.universal, &t.config} {
+			look := func(e *entry, w *Work) {
+				if value, via, ok := e.matches(&in, w); ok {
 					seen[e.rule] = true
-					steps = append(steps, Step{
+					of[n] = append(of[n], Step{
 						Rule: e.rule, Action: e.action, Origin: e.origin, Value: value, Via: via,
 						Universal: s == &t.universal, Wins: e.rule == won.Rule,
 					})
 				}
 			}
+			for _, e := range slices.Backward(s.merged.entries) {
+				switch {
+				case seen[e.rule]:
+				case e.rule == won.Rule:
+					look(&e, NewWork())
+				case !work.out():
+					look(&e, work)
+				}
+			}
+			slices.Reverse(of[n])
+			for i := range s.own {
+				for _, e := range s.own[i].entries {
+					if e.rule == won.Rule && !seen[e.rule] {
+						look(&e, NewWork())
+					}
+				}
+			}
 		}
+		steps = append(append(steps, of[0]...), of[1]...)
+	}
+	if won.Limited {
+		steps = append(steps, Step{
+			Rule:   &Rule{Surface: won.Surface, Pattern: PatternLimit, Action: Ask, Origin: OriginBuiltin},
+			Action: Ask, Origin: OriginBuiltin, Value: won.Value, Wins: true,
+		})
 	}
 	return steps
 }
 
 // matches reports which spelling of in e matches, if any.
-func (e *entry) matches(in *input) (string, Via, bool) {
+func (e *entry) matches(in *input, w *Work) (string, Via, bool) {
 	for _, v := range in.values {
-		if e.match(v) {
+		if e.matchWithin(v, w) {
 			return v, ViaValue, true
 		}
 	}
@@ -63,7 +83,7 @@ func (e *entry) matches(in *input) (string, Via, bool) {
 		return "", 0, false
 	}
 	for _, v := range in.strict {
-		if e.match(v) {
+		if e.matchWithin(v, w) {
 			return v, ViaStrict, true
 		}
 	}
@@ -71,7 +91,7 @@ func (e *entry) matches(in *input) (string, Via, bool) {
 		return "", 0, false
 	}
 	for _, v := range in.whole {
-		if e.match(v) {
+		if e.matchWithin(v, w) {
 			return v, ViaWhole, true
 		}
 	}

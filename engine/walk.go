@@ -12,6 +12,10 @@ type Judgment struct {
 	Reason string          // a deny rule's own reason
 	By     DecisionSource  // rule, session_approval or yolo
 	Used   []*SessionGrant // with an allow: the grants that it took, for SessionRules.Used
+
+	// Limited says that not all rules were held against the question, for that
+	// would take too long: one might deny it, so a link's allow does not count.
+	Limited bool
 }
 
 // Decision is the end of the walk that j brings by itself. It reports false for
@@ -72,13 +76,14 @@ func (w *Walk) Decide(ctx context.Context, q *Question) (d Decision) {
 			d = gateError(fmt.Sprintf("the gate failed: %v", r))
 		}
 	}()
-	if d, ok := w.Rules.Judge(q).Decision(); ok {
+	j := w.Rules.Judge(q)
+	if d, ok := j.Decision(); ok {
 		return d
 	}
 	for _, l := range w.Links {
 		v, err := review(ctx, l, q)
-		if err == nil && v.Say == "allow" && capped(q) {
-			v = LinkVerdict{Say: "defer", Reason: "a link's allow does not count on this surface"}
+		if err == nil && v.Say == "allow" && (j.Limited || capped(q)) {
+			v = LinkVerdict{Say: "defer", Reason: "a link's allow does not count here"}
 		}
 		if w.Reviewed != nil {
 			w.Reviewed(q, l.Name(), v, err)

@@ -33,7 +33,8 @@ func (r *run) bash(tool, command, workdir string) {
 	whole := strings.TrimSpace(command)
 	r.boundaryGate(boundary, whole)
 	r.pathGate(tokens, whole)
-	r.out.Checks = judgeProgram(r.out.Checks, r.Rules, r.Grants, p, tool)
+	j := judging{r.Rules, r.Grants, r.work}
+	r.out.Checks = j.program(r.out.Checks, p, tool)
 	r.guardProgram(p, base)
 }
 
@@ -162,19 +163,26 @@ func exactGrant(grants engine.Grants, surface string, values []string) *engine.S
 	return nil
 }
 
-// judgeProgram judges the units of p on the bash surface and, for a tool that
-// is judged as bash, on its own name. It adds the checks in the order of the
-// units.
-func judgeProgram(checks []Check, rules *engine.Ruleset, grants engine.Grants, p *shell.Program, tool string) []Check {
+// judging is what the units of a program are judged by.
+type judging struct {
+	rules  *engine.Ruleset
+	grants engine.Grants
+	work   *engine.Work
+}
+
+// program judges the units of p on the bash surface and, for a tool that is
+// judged as bash, on its own name. It adds the checks in the order of the units.
+func (j *judging) program(checks []Check, p *shell.Program, tool string) []Check {
+	rules, grants := j.rules, j.grants
 	text := strings.TrimSpace(p.Text)
 	if p.Broken != "" {
-		checks = append(checks, judgeBroken(rules, grants, p, text))
+		checks = append(checks, j.broken(p, text))
 	}
 	if p.Blank {
-		m := rules.Resolve(&engine.Query{Surface: engine.SurfaceBash, Values: []string{p.Text}, Grants: grants})
+		m := rules.Resolve(&engine.Query{Surface: engine.SurfaceBash, Values: []string{p.Text}, Grants: grants, Work: j.work})
 		c := Check{Gate: engine.SurfaceBash, Value: p.Text, Unit: -1, Intent: Intent{Surface: engine.SurfaceBash, MatchValues: []string{p.Text}}}
 		c.from(&m)
-		if s := suggest.Exact(p.Text); s != "" {
+		if s := suggest.Exact(p.Text); s != "" && !c.Limited {
 			c.Suggestion = []engine.Grant{{Surface: engine.SurfaceBash, Pattern: s}}
 		}
 		checks = append(checks, c)
@@ -194,7 +202,7 @@ func judgeProgram(checks []Check, rules *engine.Ruleset, grants engine.Grants, p
 			}
 		}
 		c.settled = floored[i]
-		m := rules.Resolve(&engine.Query{Surface: engine.SurfaceBash, Values: u.Spellings, Strict: u.Strict, Whole: u.Whole, Grants: grants})
+		m := rules.Resolve(&engine.Query{Surface: engine.SurfaceBash, Values: u.Spellings, Strict: u.Strict, Whole: u.Whole, Grants: grants, Work: j.work})
 		c.from(&m)
 		if m.Via == engine.ViaWhole && m.Action != engine.Allow {
 			c.Value = m.Value
@@ -210,58 +218,58 @@ func judgeProgram(checks []Check, rules *engine.Ruleset, grants engine.Grants, p
 				c.Origin = engine.OriginBuiltin
 			}
 		}
-		if u.Guess && c.Action != engine.Deny {
+		if u.Guess && c.Action != engine.Deny && !c.Limited {
 			continue
 		}
-		if c.Action == engine.Ask && exact[i] && u.Wrapper >= 0 {
+		if c.Action == engine.Ask && exact[i] && u.Wrapper >= 0 && !c.Limited {
 			c.Action, c.Origin = engine.Allow, engine.OriginSession
 		}
-		if c.Action != engine.Allow {
+		if c.Action != engine.Allow && !c.Limited {
 			if s := suggestUnit(p, i, &m); s != "" {
 				c.Suggestion = []engine.Grant{{Surface: engine.SurfaceBash, Pattern: s}}
 			}
 		}
 		checks = append(checks, c)
 		if tool != engine.SurfaceBash {
-			if own, ok := judgeOwnName(rules, grants, u, i, tool); ok {
+			if own, ok := j.ownName(u, i, tool); ok {
 				checks = append(checks, own)
 			}
 		}
 	}
 	if tool != engine.SurfaceBash && len(p.Units) == 0 {
 		u := shell.Unit{Text: text, Spellings: []string{text}}
-		if own, ok := judgeOwnName(rules, grants, &u, -1, tool); ok {
+		if own, ok := j.ownName(&u, -1, tool); ok {
 			checks = append(checks, own)
 		}
 	}
 	return checks
 }
 
-// judgeOwnName judges a unit on the name of the tool that runs it. Its deny and
+// ownName judges a unit on the name of the tool that runs it. Its deny and
 // ask rules count too; an allow there opens nothing.
-func judgeOwnName(rules *engine.Ruleset, grants engine.Grants, u *shell.Unit, i int, tool string) (Check, bool) {
-	m := rules.Resolve(&engine.Query{Surface: tool, Values: u.Spellings, Strict: u.Strict, Whole: u.Whole, Grants: grants})
+func (j *judging) ownName(u *shell.Unit, i int, tool string) (Check, bool) {
+	m := j.rules.Resolve(&engine.Query{Surface: tool, Values: u.Spellings, Strict: u.Strict, Whole: u.Whole, Grants: j.grants, Work: j.work})
 	if !m.Explicit || m.Action == engine.Allow {
 		return Check{}, false
 	}
 	c := Check{Gate: tool, Value: u.Text, Context: u.Context, Executes: u.Executes, Unit: i, Intent: Intent{Surface: tool, MatchValues: []string{u.Text}}}
 	c.from(&m)
-	if s := suggest.Exact(u.Text); s != "" {
+	if s := suggest.Exact(u.Text); s != "" && !c.Limited {
 		c.Suggestion = []engine.Grant{{Surface: tool, Pattern: s}}
 	}
 	return c, true
 }
 
-// judgeBroken judges a text that could not be read: at least an ask, which only
+// broken judges a text that could not be read: at least an ask, which only
 // a grant for that very text answers.
-func judgeBroken(rules *engine.Ruleset, grants engine.Grants, p *shell.Program, text string) Check {
-	m := rules.Resolve(&engine.Query{Surface: engine.SurfaceBash, Values: []string{text}})
+func (j *judging) broken(p *shell.Program, text string) Check {
+	m := j.rules.Resolve(&engine.Query{Surface: engine.SurfaceBash, Values: []string{text}, Work: j.work})
 	c := Check{Gate: engine.SurfaceBash, Value: text, Unit: -1, Intent: Intent{Surface: engine.SurfaceBash, MatchValues: []string{text}}}
 	c.from(&m)
-	if c.Action == engine.Deny {
+	if c.Action == engine.Deny || c.Limited {
 		return c
 	}
-	if g := exactGrant(grants, engine.SurfaceBash, []string{text}); g != nil {
+	if g := exactGrant(j.grants, engine.SurfaceBash, []string{text}); g != nil {
 		c.Action, c.Origin, c.Grant, c.Pattern = engine.Allow, engine.OriginSession, g, g.Pattern
 		return c
 	}

@@ -69,6 +69,9 @@ type Check struct {
 	Grant *engine.SessionGrant
 	// Why says in words why the check asks where no rule does: a floor's reason.
 	Why string
+	// Limited says that not all rules were held against it: see
+	// engine.Match.Limited.
+	Limited bool
 	// Matched is the spelling that the rule matched.
 	Matched string
 
@@ -171,11 +174,12 @@ type run struct {
 	reader *shell.Reader
 	out    *Outcome
 	input  map[string]any
+	work   *engine.Work
 }
 
 // Decide judges a call.
 func (g *Gate) Decide(c Call) *Outcome {
-	r := &run{Gate: g, reader: g.Shell, out: &Outcome{}}
+	r := &run{Gate: g, reader: g.Shell, out: &Outcome{}, work: engine.NewWork()}
 	if r.reader == nil {
 		r.reader = &shell.Reader{}
 	}
@@ -227,10 +231,20 @@ func (o *Outcome) settle(yolo bool) {
 			o.Action, o.Decisive = c.Action, c
 		}
 	}
-	if yolo && o.Action == engine.Ask {
+	if yolo && o.Action == engine.Ask && !o.limited() {
 		o.Action, o.Yolo = engine.Allow, true
 		o.Decisive.Origin = engine.OriginYolo
 	}
+}
+
+// limited reports whether a check was not held against every rule.
+func (o *Outcome) limited() bool {
+	for i := range o.Checks {
+		if o.Checks[i].Limited {
+			return true
+		}
+	}
+	return false
 }
 
 // own reports whether c is of the tool's own surface.
@@ -238,10 +252,16 @@ func (c *Check) own() bool {
 	return c.Gate != engine.SurfacePath && c.Gate != engine.SurfaceExternalDirectory
 }
 
+// whyLimited is why a check asks that not all rules were held against.
+const whyLimited = "holding it against all the rules would take too long"
+
 // from fills a check with what the rules said.
 func (c *Check) from(m *engine.Match) {
 	c.Action, c.Origin, c.Pattern, c.Reason, c.Rule, c.Grant = m.Action, m.Origin, m.Pattern, m.Reason(), m.Rule, m.Grant
 	c.Matched = m.Value
+	if m.Limited {
+		c.Limited, c.Why = true, whyLimited
+	}
 	if c.Surface == "" {
 		c.Surface = m.Surface
 	}

@@ -27,8 +27,8 @@ func (r *run) guardPath(typed string, f *access.Path, d shell.Direction) {
 
 // refuse adds a denial if the guard denies f on surface.
 func (r *run) refuse(surface, typed string, f *access.Path) bool {
-	m := r.Guard.Resolve(&engine.Query{Surface: surface, Path: true, Values: f.Values(), Strict: f.Strict})
-	if m.Action != engine.Deny {
+	m := r.Guard.Resolve(&engine.Query{Surface: surface, Path: true, Values: f.Values(), Strict: f.Strict, Work: r.work})
+	if m.Action != engine.Deny && !m.Limited {
 		return false
 	}
 	c := Check{Gate: engine.SurfacePath, Surface: surface, Value: typed, Unit: -1, Intent: Intent{Surface: surface, MatchValues: f.Values(), Boundary: f.Boundary}}
@@ -43,12 +43,13 @@ func (r *run) guardProgram(p *shell.Program, base string) {
 	if r.Guard == nil {
 		return
 	}
+	words := siblings{p: p}
 	for i := range p.Operands {
 		o := &p.Operands[i]
 		d, tree := o.Dir, false
 		if d == shell.Unknown && o.Unit >= 0 && o.Unit < len(p.Units) {
 			u := &p.Units[o.Unit]
-			tree = removes(u) && !(goesInto(u) && last(p, i))
+			tree = removes(u) && !(goesInto(u) && words.last(i))
 			if onlyReads(u) {
 				d = shell.Read
 			}
@@ -66,15 +67,15 @@ func (r *run) guardProgram(p *shell.Program, base string) {
 					return
 				}
 			}
-			if r.guardInto(p, o, b) {
+			if r.guardInto(&words, o, b) {
 				return
 			}
 		}
 	}
 	for i := range p.Units {
 		u := &p.Units[i]
-		m := r.Guard.Resolve(&engine.Query{Surface: engine.SurfaceBash, Values: u.Spellings, Strict: u.Strict})
-		if m.Action == engine.Deny && !u.Guess {
+		m := r.Guard.Resolve(&engine.Query{Surface: engine.SurfaceBash, Values: u.Spellings, Strict: u.Strict, Work: r.work})
+		if (m.Action == engine.Deny || m.Limited) && !u.Guess {
 			c := Check{Gate: engine.SurfaceBash, Value: u.Text, Context: u.Context, Executes: u.Executes, Unit: i,
 				Intent: Intent{Surface: engine.SurfaceBash, MatchValues: u.Spellings[:1:1]}}
 			c.from(&m)
@@ -84,23 +85,54 @@ func (r *run) guardProgram(p *shell.Program, base string) {
 	}
 }
 
-// maxPlaced bounds the words of a command that are held against each other.
+// siblings are the operands of a program by the unit that they belong to, those
+// of redirects left out. They are sorted when they are first asked for.
+type siblings struct {
+	p  *shell.Program
+	of [][]int32 // by unit: places in p.Operands
+}
+
+func (s *siblings) unit(u int) []int32 {
+	if s.of == nil {
+		s.of = make([][]int32, len(s.p.Units))
+		for i := range s.p.Operands {
+			if o := &s.p.Operands[i]; o.Unit >= 0 && o.Unit < len(s.of) && !o.Redirect {
+				s.of[o.Unit] = append(s.of[o.Unit], int32(i))
+			}
+		}
+	}
+	return s.of[u]
+}
+
+// last reports whether operand i is the last of its unit.
+func (s *siblings) last(i int) bool {
+	list := s.unit(s.p.Operands[i].Unit)
+	return len(list) == 0 || int(list[len(list)-1]) <= i
+}
+
+// maxPlaced bounds the words of a command that are held against each other. Of
+// more, any might be what is guarded.
 const maxPlaced = 64
 
 // guardInto judges what o, as a directory, would get from a command that puts
 // its other words into it: `cp -r x/nod ~/.config` writes ~/.config/nod.
-func (r *run) guardInto(p *shell.Program, o *shell.Operand, base string) bool {
+func (r *run) guardInto(words *siblings, o *shell.Operand, base string) bool {
+	p := words.p
 	if o.Unit < 0 || o.Unit >= len(p.Units) || !places(&p.Units[o.Unit]) {
 		return false
 	}
-	n := 0
-	for i := range p.Operands {
-		s := &p.Operands[i]
-		if s == o || s.Unit != o.Unit || s.Redirect {
-			continue
-		}
-		if n++; n > maxPlaced {
+	others := words.unit(o.Unit)
+	if len(others) > maxPlaced+1 {
+		if &p.Operands[others[len(others)-1]] != o && !slices.ContainsFunc(p.Units[o.Unit].Words, namesTarget) {
 			return false
+		}
+		f := r.place.ResolveIn(o.Text, base)
+		return r.refuse(SurfaceTree, o.Typed, &f)
+	}
+	for _, i := range others {
+		s := &p.Operands[i]
+		if s == o {
+			continue
 		}
 		name := path.Base(s.Text)
 		f := r.place.ResolveIn(o.Text+"/"+name, base)
@@ -114,6 +146,10 @@ func (r *run) guardInto(p *shell.Program, o *shell.Operand, base string) bool {
 	}
 	return false
 }
+
+// namesTarget reports whether an option may say where all words of a command go,
+// as cp's -t does.
+func namesTarget(w string) bool { return strings.HasPrefix(w, "-") && strings.Contains(w, "t") }
 
 // command is the name of what a unit runs, without its directory.
 func command(u *shell.Unit) string {
@@ -137,11 +173,6 @@ func removes(u *shell.Unit) bool {
 // goesInto reports whether the last word of a command is where the others go,
 // which guardInto looks at.
 func goesInto(u *shell.Unit) bool { return command(u) == "mv" }
-
-// last reports whether operand i is the last of its unit.
-func last(p *shell.Program, i int) bool {
-	return !slices.ContainsFunc(p.Operands[i+1:], func(o shell.Operand) bool { return o.Unit == p.Operands[i].Unit && !o.Redirect })
-}
 
 // places reports whether a command can put its words into a directory.
 func places(u *shell.Unit) bool {
@@ -241,7 +272,8 @@ func (v *served) guardServed(q *engine.Question) {
 
 // deny takes over what the guard denies.
 func (v *served) deny(q *engine.Query) {
-	if m := v.Guard.Resolve(q); m.Action == engine.Deny {
+	q.Work = v.work
+	if m := v.Guard.Resolve(q); m.Action == engine.Deny || m.Limited {
 		v.match(&m)
 	}
 }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nod-agents/nod/engine"
@@ -15,7 +16,7 @@ func (r *run) tool(tool string) {
 	typed := r.text("path")
 	clean := r.place.Clean(typed)
 	if clean == "" {
-		m := r.Rules.Resolve(&engine.Query{Surface: tool, Values: []string{"*"}, Grants: r.Grants})
+		m := r.Rules.Resolve(&engine.Query{Surface: tool, Values: []string{"*"}, Grants: r.Grants, Work: r.work})
 		c := Check{Gate: tool, Surface: tool, Value: "*", Unit: -1, Intent: Intent{Surface: tool, MatchValues: []string{"*"}}}
 		c.from(&m)
 		c.Suggestion = []engine.Grant{{Surface: tool, Pattern: "*"}}
@@ -106,6 +107,7 @@ func (r *run) pathGate(tokens []token, whole string) {
 		if !m.Explicit || t.loose && pattern.IsBare(m.Pattern) {
 			continue
 		}
+		c.Limited = c.Limited || m.Limited
 		c.Paths = append(c.Paths, PathCheck{Typed: t.typed, Facts: t.facts, Surface: surface, Match: m})
 		if !found || m.Action.Stricter(c.Action) {
 			found = true
@@ -113,7 +115,10 @@ func (r *run) pathGate(tokens []token, whole string) {
 			c.from(&m)
 			c.Value = t.typed
 			c.Why = ""
-			if m.Rule == nil {
+			switch {
+			case m.Limited:
+				c.Why = whyLimited
+			case m.Rule == nil:
 				c.Why = t.why
 			}
 			c.Intent = Intent{Surface: surface, MatchValues: t.facts.Values(), Boundary: t.facts.Boundary}
@@ -138,11 +143,13 @@ func (r *run) boundaryGate(tokens []token, value string) {
 			continue
 		}
 		surface := directed(engine.SurfaceExternalDirectory, t.dir)
-		m := r.Rules.Resolve(&engine.Query{Surface: surface, Values: t.facts.Values(), Strict: t.facts.Strict, Grants: r.Grants, Granted: t.facts.Granted()})
+		m := r.Rules.Resolve(&engine.Query{Surface: surface, Values: t.facts.Values(), Strict: t.facts.Strict, Grants: r.Grants, Granted: t.facts.Granted(), Work: r.work})
 		c.Paths = append(c.Paths, PathCheck{Typed: t.typed, Facts: t.facts, Surface: surface, Match: m})
+		c.Limited = c.Limited || m.Limited
 		if !found || m.Action.Stricter(c.Action) {
 			found = true
 			c.Surface = surface
+			c.Why = ""
 			c.from(&m)
 			c.Intent = Intent{Surface: surface, MatchValues: t.facts.Values(), Boundary: t.facts.Boundary}
 		}
@@ -158,7 +165,7 @@ func (r *run) boundaryGate(tokens []token, value string) {
 // leads elsewhere, the name and the place are judged each on its own and the
 // stricter counts: a link inside the project is the agent's to make.
 func (r *run) resolvePath(surface string, f *access.Path, path bool) engine.Match {
-	q := engine.Query{Surface: surface, Path: path, Values: f.Named, Strict: f.Strict, Grants: r.Grants, Granted: f.Granted()}
+	q := engine.Query{Surface: surface, Path: path, Values: f.Named, Strict: f.Strict, Grants: r.Grants, Granted: f.Granted(), Work: r.work}
 	m := r.Rules.Resolve(&q)
 	if len(f.Real) == 0 {
 		return m
@@ -167,6 +174,8 @@ func (r *run) resolvePath(surface string, f *access.Path, path bool) engine.Matc
 	real := r.Rules.Resolve(&q)
 	boundary := engine.IsBoundarySurface(surface)
 	switch {
+	case real.Limited && m.Action != engine.Deny:
+		return real
 	case boundary && !real.Explicit:
 		return m
 	case boundary && !m.Explicit:
@@ -180,11 +189,14 @@ func (r *run) resolvePath(surface string, f *access.Path, path bool) engine.Matc
 // pathGrants are the grants that would answer the paths that are not allowed;
 // nil if one of them has none.
 func (r *run) pathGrants(paths []PathCheck) []engine.Grant {
-	var list []engine.Grant
+	var list grantSet
 	for i := range paths {
 		p := &paths[i]
 		if p.Match.Action == engine.Allow {
 			continue
+		}
+		if p.Match.Limited {
+			return nil // nothing answers it but a person
 		}
 		f := &p.Facts
 		text := ""
@@ -199,27 +211,60 @@ func (r *run) pathGrants(paths []PathCheck) []engine.Grant {
 		if text == "" {
 			return nil
 		}
-		list = addGrant(list, engine.Grant{Surface: p.Surface, Pattern: text})
+		list.add(engine.Grant{Surface: p.Surface, Pattern: text})
 	}
-	return list
+	return list.grants()
 }
 
-// addGrant adds a grant that those in list do not cover. A bare surface covers
-// its directions.
-func addGrant(list []engine.Grant, g engine.Grant) []engine.Grant {
-	kept := list[:0]
-	for _, have := range list {
-		if have.Pattern == g.Pattern {
-			if have.Surface == g.Surface || strings.HasPrefix(g.Surface, have.Surface+"_") {
-				return list
-			}
-			if strings.HasPrefix(have.Surface, g.Surface+"_") {
-				continue
+// grantSet is grants none of which covers another.
+type grantSet struct {
+	list  []engine.Grant
+	gone  int              // of list, those that are covered: they have no surface
+	known map[string][]int // by pattern: the places in list; nil while it is short
+}
+
+// add adds a grant that those in the set do not cover, and drops those that it
+// covers. A bare surface covers its directions.
+func (s *grantSet) add(g engine.Grant) {
+	const short = 16
+	if s.known == nil && len(s.list) == short {
+		s.known = make(map[string][]int, 2*short)
+		for i := range s.list {
+			s.known[s.list[i].Pattern] = append(s.known[s.list[i].Pattern], i)
+		}
+	}
+	covered := func(i int) bool {
+		have := &s.list[i]
+		switch {
+		case have.Surface == "" || have.Pattern != g.Pattern:
+		case have.Surface == g.Surface || strings.HasPrefix(g.Surface, have.Surface+"_"):
+			return true
+		case strings.HasPrefix(have.Surface, g.Surface+"_"):
+			have.Surface = ""
+			s.gone++
+		}
+		return false
+	}
+	if s.known == nil {
+		for i := range s.list {
+			if covered(i) {
+				return
 			}
 		}
-		kept = append(kept, have)
+	} else if slices.ContainsFunc(s.known[g.Pattern], covered) {
+		return
 	}
-	return append(kept, g)
+	if s.known != nil {
+		s.known[g.Pattern] = append(s.known[g.Pattern], len(s.list))
+	}
+	s.list = append(s.list, g)
+}
+
+func (s *grantSet) grants() []engine.Grant {
+	if s.gone > 0 {
+		s.list = slices.DeleteFunc(s.list, func(g engine.Grant) bool { return g.Surface == "" })
+	}
+	return s.list
 }
 
 // infrastructure reports whether a path is of the agent's own installation,

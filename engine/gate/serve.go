@@ -28,7 +28,7 @@ type Served struct {
 // outside path, in both forms, is allowed as well; a deny of any part denies;
 // anything else asks.
 func Serve(q *engine.Question, s Served) engine.Judgment {
-	v := &served{Served: s, result: engine.Judgment{Action: engine.Allow}}
+	v := &served{Served: s, result: engine.Judgment{Action: engine.Allow}, work: engine.NewWork()}
 	if v.Shell == nil {
 		v.Shell = &shell.Reader{}
 	}
@@ -44,10 +44,11 @@ func Serve(q *engine.Question, s Served) engine.Judgment {
 		v.ask()
 	}
 	v.guardServed(q)
-	if v.result.Action == engine.Ask && s.Rules.Yolo() && !v.unknown {
+	if v.result.Action == engine.Ask && s.Rules.Yolo() && !v.unknown && !v.limited {
 		v.result.Action = engine.Allow
 		v.result.By = engine.DecisionSource{Kind: engine.ByYolo, Pattern: v.result.By.Pattern}
 	}
+	v.result.Limited = v.limited
 	if v.result.Action == engine.Allow {
 		v.result.Used = v.used
 	}
@@ -60,7 +61,9 @@ type served struct {
 	result  engine.Judgment
 	any     bool // a part was judged
 	unknown bool // a part is not known, so not even yolo may allow
+	limited bool // nor was each held against all rules
 	used    []*engine.SessionGrant
+	work    *engine.Work
 }
 
 // take holds one part against the rest: the strictest counts, the first of
@@ -90,11 +93,12 @@ func (v *served) match(m *engine.Match) {
 	if m.Grant != nil {
 		by = engine.DecisionSource{Kind: engine.BySessionApproval, Surface: m.Grant.Surface, Pattern: m.Grant.Pattern}
 	}
+	v.limited = v.limited || m.Limited
 	v.take(m.Action, m.Reason(), by, m.Grant)
 }
 
 func (v *served) value(q *engine.Query) {
-	q.Grants = v.Grants
+	q.Grants, q.Work = v.Grants, v.work
 	m := v.Rules.Resolve(q)
 	v.match(&m)
 }
@@ -102,7 +106,8 @@ func (v *served) value(q *engine.Query) {
 // command judges every unit of a text as a shell would run it.
 func (v *served) command(text string) {
 	p := v.Shell.Read(text, shell.Env{Home: v.Rules.Options().Home})
-	checks := judgeProgram(nil, v.Rules, v.Grants, p, engine.SurfaceBash)
+	j := judging{v.Rules, v.Grants, v.work}
+	checks := j.program(nil, p, engine.SurfaceBash)
 	if len(checks) == 0 {
 		v.ask()
 		return
@@ -113,6 +118,7 @@ func (v *served) command(text string) {
 		if c.Grant != nil {
 			by = engine.DecisionSource{Kind: engine.BySessionApproval, Surface: c.Grant.Surface, Pattern: c.Grant.Pattern}
 		}
+		v.limited = v.limited || c.Limited
 		v.take(c.Action, c.Reason, by, c.Grant)
 	}
 }
@@ -190,7 +196,7 @@ func (v *served) path(q *engine.Question) {
 	whole.Granted = real
 	v.value(&whole)
 	if family(in.Surface) != engine.SurfaceExternalDirectory {
-		place := engine.Query{Surface: in.Surface, Path: true, Values: real, Grants: v.Grants}
+		place := engine.Query{Surface: in.Surface, Path: true, Values: real, Grants: v.Grants, Work: v.work}
 		m := v.Rules.Resolve(&place)
 		if m.Explicit || family(in.Surface) == "" {
 			v.match(&m)

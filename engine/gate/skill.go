@@ -41,7 +41,7 @@ func typedSkill(text string) (string, bool) {
 }
 
 func (r *run) skillCheck(name string, grants bool) {
-	q := engine.Query{Surface: engine.SurfaceSkill, Values: []string{name}}
+	q := engine.Query{Surface: engine.SurfaceSkill, Values: []string{name}, Work: r.work}
 	if grants {
 		q.Grants = r.Grants
 	}
@@ -76,7 +76,7 @@ func (r *run) skillRead(typed string, f *access.Path) {
 		return
 	}
 	name := r.Skills[best].Name
-	m := r.Rules.Resolve(&engine.Query{Surface: engine.SurfaceSkill, Values: []string{name}, Grants: r.Grants})
+	m := r.Rules.Resolve(&engine.Query{Surface: engine.SurfaceSkill, Values: []string{name}, Grants: r.Grants, Work: r.work})
 	c := Check{Gate: engine.SurfaceSkill, Value: name, Unit: -1, Intent: Intent{Surface: engine.SurfaceSkill, MatchValues: []string{name}}}
 	c.from(&m)
 	if s := suggest.Exact(name); s != "" {

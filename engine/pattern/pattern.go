@@ -45,6 +45,7 @@ type kind uint8
 const (
 	literal kind = iota // text only
 	prefix              // text, then a star
+	stars               // stars anywhere
 	general             // stars and question marks anywhere
 	glob                // by doublestar
 )
@@ -57,6 +58,9 @@ type Pattern struct {
 	text     string // the literal head, up to the first wildcard
 	tail     string // the literal end after the last star, if there is one
 	body     string // the pattern with runs of stars made one
+	least    int    // bytes that a matching value has at least
+	most     int    // and at most; 0: no limit
+	weight   int    // steps for each byte of a value, at most
 }
 
 // Compile reads text as a pattern of flavour f. Values must be folded by the
@@ -65,21 +69,42 @@ type Pattern struct {
 func Compile(text string, f Flavour) Pattern {
 	if g, ok := strings.CutPrefix(text, GlobPrefix); ok {
 		g = f.Fold(g)
-		return Pattern{kind: glob, body: g, text: globHead(g)}
+		head := globHead(g)
+		return Pattern{kind: glob, body: g, text: head, least: len(head), weight: max(1, len(g)) * choices(g)}
 	}
 	body := oneStar(f.Fold(text))
 	wild := strings.IndexAny(body, "*?")
 	if wild < 0 {
-		return Pattern{text: body, body: body}
+		return Pattern{text: body, body: body, least: len(body)}
 	}
-	p := Pattern{kind: general, body: body, text: body[:wild], optional: strings.HasSuffix(body, " *")}
-	if wild == len(body)-1 && body[wild] == '*' {
+	p := Pattern{kind: stars, body: body, text: body[:wild], optional: strings.HasSuffix(body, " *"), weight: 1}
+	p.least = len(body) - strings.Count(body, "*")
+	if p.optional {
+		p.least--
+	}
+	switch {
+	case strings.IndexByte(body, '?') >= 0:
+		p.kind = general
+		p.weight = max(longest(body), 8)
+		if strings.IndexByte(body, '*') < 0 {
+			p.most = utf8.UTFMax * len(body)
+		}
+	case wild == len(body)-1:
 		p.kind = prefix
 	}
 	if end := strings.LastIndexAny(body, "*?"); body[end] == '*' {
 		p.tail = body[end+1:]
 	}
 	return p
+}
+
+// longest is the length of the longest part of body between stars.
+func longest(body string) int {
+	most := 0
+	for part := range strings.SplitSeq(body, "*") {
+		most = max(most, len(part))
+	}
+	return most
 }
 
 // Check reports why text is no pattern: it is empty, or a malformed glob.
@@ -157,30 +182,122 @@ func (p *Pattern) Tail() string {
 	return p.tail
 }
 
+// Literals calls yield with the literal texts that every matching value has in
+// it, in their order: what stands between wildcards. A pattern without wildcards
+// has itself only.
+func (p *Pattern) Literals(yield func(string)) {
+	if p.kind == glob {
+		globLiterals(p.body, yield)
+		return
+	}
+	body := p.body
+	if p.optional {
+		body = body[:len(body)-2]
+	}
+	for body != "" {
+		n := run(body)
+		if n > 0 {
+			yield(body[:n])
+		}
+		body = body[min(n+1, len(body)):]
+	}
+}
+
+// Contains reports whether p matches exactly the values that have text in them.
+func (p *Pattern) Contains() (text string, ok bool) {
+	n := len(p.body)
+	if p.kind != stars || p.optional || n < 3 || p.body[0] != '*' || p.body[n-1] != '*' || strings.IndexByte(p.body[1:n-1], '*') >= 0 {
+		return "", false
+	}
+	return p.body[1 : n-1], true
+}
+
 // Match reports whether the whole of s matches p.
 func (p *Pattern) Match(s string) bool {
+	return p.fits(s) && (p.kind <= prefix || p.search(s))
+}
+
+// MatchWithin is Match that takes what it costs from left: the bytes of s that
+// it may look at, counted as often as it may look at each. If there is not so
+// much left it makes left negative and reports false.
+func (p *Pattern) MatchWithin(s string, left *int) bool {
+	if !p.fits(s) {
+		return false
+	}
+	if p.kind <= prefix {
+		return true
+	}
+	if p.weight > 0 && len(s) > *left/p.weight {
+		*left = -1
+		return false
+	}
+	*left -= len(s) * p.weight
+	return p.search(s)
+}
+
+// Searches reports whether matching takes more than a look at the start of a
+// value.
+func (p *Pattern) Searches() bool { return p.kind > prefix }
+
+// fits reports what the ends and the length of s tell: all there is to know of
+// patterns that search nothing.
+func (p *Pattern) fits(s string) bool {
+	if len(s) < p.least || p.most > 0 && len(s) > p.most {
+		return false
+	}
 	switch p.kind {
 	case literal:
 		return s == p.text
 	case prefix:
-		if strings.HasPrefix(s, p.text) {
-			return true
+		if len(s) < len(p.text) { // it ends where the optional space would be
+			return strings.HasPrefix(p.text, s)
 		}
-		return p.optional && len(s) == len(p.text)-1 && strings.HasPrefix(p.text, s)
+		return strings.HasPrefix(s, p.text)
+	case stars, general:
+		return strings.HasPrefix(s, p.text) && strings.HasSuffix(s, p.tail)
+	}
+	return strings.HasPrefix(s, p.text)
+}
+
+// search looks at a value that fits.
+func (p *Pattern) search(s string) bool {
+	switch p.kind {
+	case stars:
+		return inOrder(p.body, s) || p.optional && inOrder(p.body[:len(p.body)-2], s)
 	case glob:
-		if !strings.HasPrefix(s, p.text) {
-			return false
-		}
 		ok, err := doublestar.Match(p.body, s)
 		return ok && err == nil
 	}
-	if !strings.HasPrefix(s, p.text) || !strings.HasSuffix(s, p.tail) {
+	return wildcard(p.body, s) || p.optional && wildcard(p.body[:len(p.body)-2], s)
+}
+
+// inOrder matches a pattern whose only wildcards are stars: the text before the
+// first and after the last is held against the ends of s, and each text between
+// is taken where it is found first, which leaves most for those behind it.
+func inOrder(pat, s string) bool {
+	first, last := strings.IndexByte(pat, '*'), strings.LastIndexByte(pat, '*')
+	if first < 0 {
+		return pat == s
+	}
+	head, tail := pat[:first], pat[last+1:]
+	if len(s) < len(head)+len(tail) || !strings.HasPrefix(s, head) || !strings.HasSuffix(s, tail) {
 		return false
 	}
-	if wildcard(p.body, s) {
+	if first == last {
 		return true
 	}
-	return p.optional && wildcard(p.body[:len(p.body)-2], s)
+	s = s[len(head) : len(s)-len(tail)]
+	for pat = pat[first+1 : last]; ; {
+		part, rest, more := strings.Cut(pat, "*")
+		at := strings.Index(s, part)
+		if at < 0 {
+			return false
+		}
+		if !more {
+			return true
+		}
+		s, pat = s[at+len(part):], rest
+	}
 }
 
 // wildcard matches by going back to the last star only: an earlier star never
@@ -258,6 +375,39 @@ func globHead(g string) string {
 		return g[:i]
 	}
 	return g
+}
+
+// globLiterals yields what every value that g matches has in it. What stands in
+// braces is one of several, and a slash beside `**` may be absent.
+func globLiterals(g string, yield func(string)) {
+	depth, from := 0, 0
+	cut := func(to, next int) {
+		if text := strings.Trim(g[from:to], "/"); depth == 0 && text != "" {
+			yield(text)
+		}
+		from = next
+	}
+	for i := 0; i < len(g); i++ {
+		switch g[i] {
+		case '*', '?':
+			cut(i, i+1)
+		case '\\':
+			cut(i, min(i+2, len(g)))
+			i++
+		case '[':
+			cut(i, len(g))
+			return // where a class ends is doublestar's to say
+		case '{':
+			cut(i, i+1)
+			depth++
+		case '}':
+			cut(i, i+1)
+			depth = max(depth-1, 0)
+		}
+	}
+	if from < len(g) {
+		cut(len(g), len(g))
+	}
 }
 
 // ExpandHome replaces `~`, `$HOME` or `${HOME}`, alone or before a slash, at

@@ -186,6 +186,33 @@ func TestHeadAndTailAreNecessary(t *testing.T) {
 	})
 }
 
+func TestLiteralsAreNecessary(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", " ", "*", "?", " *", "/", "**/", "{a,b}", "[ab]", `\*`, "glob:"}), 0, 7).Draw(t, "pattern"), "")
+		s := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", " ", "/", "*"}), 0, 7).Draw(t, "value"), "")
+		c := Compile(p, Posix)
+		ok := c.Match(s)
+		has, rest := true, s
+		c.Literals(func(text string) {
+			var found bool
+			if _, rest, found = strings.Cut(rest, text); !found {
+				has = false
+			}
+		})
+		if ok && !has {
+			t.Fatalf("%q matches %q without its texts", p, s)
+		}
+		if text, sure := c.Contains(); sure && strings.Contains(s, text) != ok {
+			t.Fatalf("%q does not match just what has %q: %q", p, text, s)
+		}
+		left := rapid.IntRange(0, 60).Draw(t, "left")
+		before := left
+		if within := c.MatchWithin(s, &left); within != ok && left >= 0 || within && !ok || left > before {
+			t.Fatalf("%q matches %q: %v, within a limit %v", p, s, ok, within)
+		}
+	})
+}
+
 func FuzzMatch(f *testing.F) {
 	for _, s := range [][2]string{{"git *", "git"}, {"*a*?b", "xaéb"}, {"glob:**/*.{a,b}", "x/y.a"}, {"\xff?*", "\xffab"}, {"a\x00*", "a\x00"}} {
 		f.Add(s[0], s[1])
@@ -196,6 +223,11 @@ func FuzzMatch(f *testing.F) {
 		}
 		p := Compile(pat, Posix)
 		got := p.Match(s)
+		p.Literals(func(text string) {
+			if got && !strings.Contains(s, text) {
+				t.Errorf("%q matches %q without %q", pat, s, text)
+			}
+		})
 		if IsGlob(pat) {
 			return
 		}

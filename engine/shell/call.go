@@ -381,6 +381,7 @@ func (r *reading) unwrap(base string, x *execution, words []string, st *state, i
 	case base == "source" || base == ".":
 		if len(args) > 1 && r.fed(args[1]) {
 			r.floor(at, FloorOpaque, base+" runs what another command or its input says")
+			r.fedText(x, 1, st, in, at, x.shell)
 		}
 		return used{}
 	case isShell(base):
@@ -401,7 +402,11 @@ func (r *reading) unwrap(base string, x *execution, words []string, st *state, i
 	switch {
 	case o.program > 0:
 		a := args[o.program]
-		r.payload(a.raw[min(o.skip, len(a.raw)):], st, in, at, a.start, false)
+		text := a.raw[min(o.skip, len(a.raw)):]
+		if base == "env" && strings.HasPrefix(strings.TrimLeft(text, " \t"), "-") {
+			text = "env " + text // the words of the string are env's own
+		}
+		r.payload(text, st, in, at, a.start, false)
 		if base == "env" && o.program+1 < len(args) {
 			// env -S puts what follows behind the words of the string.
 			r.payload(strings.Join(words[o.program:], " ")[o.skip:], st, in, -1, a.start, false)
@@ -609,21 +614,69 @@ func (r *reading) shell(base string, x *execution, words []string, st *state, in
 		}
 	case i >= len(words) || input:
 		r.floor(at, FloorOpaque, base+" runs its input as a program")
-		for _, d := range x.redirs {
-			switch {
-			case d.Op == syntax.WordHdoc:
-				r.payload(r.raw(d.Word), st, in, at, int(d.OpPos.Offset()), false)
-			case (d.Op == syntax.Hdoc || d.Op == syntax.DashHdoc) && d.Hdoc != nil:
-				r.payload(r.document(d), st, in, at, int(d.OpPos.Offset()), false)
-			}
-		}
+		r.inputs(x.redirs, st, in, at, false)
 		if x.feed != nil {
 			r.payload(*x.feed, st, in, at, x.args[0].start, false)
 		}
 	case r.fed(x.args[i]):
 		r.floor(at, FloorOpaque, base+" runs what another command or its input says")
+		r.fedText(x, i, st, in, at, false)
 	}
 	return used{}
+}
+
+// inputs reads the texts that redirects hand to the unit at, which runs them.
+func (r *reading) inputs(redirs []*syntax.Redirect, st *state, in where, at int, own bool) {
+	for _, d := range redirs {
+		if text, ok := r.given(d); ok {
+			r.payload(text, st, in, at, int(d.OpPos.Offset()), own)
+		}
+	}
+}
+
+// given is the text that d puts on the standard input, if it is a
+// here-document, a here-string, or what a process substitution plainly prints.
+func (r *reading) given(d *syntax.Redirect) (text string, ok bool) {
+	switch {
+	case d.Op == syntax.WordHdoc:
+		return r.raw(d.Word), true
+	case (d.Op == syntax.Hdoc || d.Op == syntax.DashHdoc) && d.Hdoc != nil:
+		return r.document(d), true
+	case d.Op == syntax.RdrIn && d.Word != nil:
+		return r.substituted(d.Word)
+	}
+	return "", false
+}
+
+// substituted is the text that w's process substitution plainly prints.
+func (r *reading) substituted(w *syntax.Word) (text string, ok bool) {
+	if len(w.Parts) != 1 {
+		return "", false
+	}
+	p, ok := w.Parts[0].(*syntax.ProcSubst)
+	if !ok || p.Op != syntax.CmdIn || len(p.Stmts) != 1 {
+		return "", false
+	}
+	t := printed(r, p.Stmts[0])
+	if t == nil {
+		return "", false
+	}
+	return *t, true
+}
+
+// fedText reads the text that the word x.args[i] names, which fed reports: a
+// process substitution, or the input.
+func (r *reading) fedText(x *execution, i int, st *state, in where, at int, own bool) {
+	if text, ok := r.substituted(x.args[i].w); ok {
+		r.payload(text, st, in, at, x.args[i].start, own)
+		return
+	}
+	if strings.HasPrefix(x.args[i].raw, "/") {
+		r.inputs(x.redirs, st, in, at, own)
+		if x.feed != nil {
+			r.payload(*x.feed, st, in, at, x.args[i].start, own)
+		}
+	}
 }
 
 // document is the text of a here-document.
@@ -725,15 +778,27 @@ func (r *reading) fd(base string, x *execution, words []string, st *state, in wh
 	return used{}
 }
 
-// printed is the literal text that s prints, if it is a plain echo or printf.
-func printed(r *reading, s *syntax.Stmt, st *state) *string {
+// printed is the literal text that s prints, if it is a plain echo or printf,
+// or a cat of a here-document.
+func printed(r *reading, s *syntax.Stmt) *string {
 	c, ok := s.Cmd.(*syntax.CallExpr)
-	if !ok || len(c.Args) < 2 || len(s.Redirs) > 0 {
+	if !ok || len(c.Args) == 0 {
 		return nil
 	}
 	var words []string
 	for _, w := range c.Args {
 		words = append(words, r.raw(w))
+	}
+	if words[0] == "cat" && (len(words) == 1 || len(words) == 2 && words[1] == "-") {
+		for i := len(s.Redirs) - 1; i >= 0; i-- {
+			if text, ok := r.given(s.Redirs[i]); ok {
+				return &text
+			}
+		}
+		return nil
+	}
+	if len(words) < 2 || len(s.Redirs) > 0 {
+		return nil
 	}
 	switch words[0] {
 	case "echo":

@@ -274,7 +274,7 @@ func (r *reading) binary(c *syntax.BinaryCmd, st *state, w where) {
 		left := *st
 		r.stmt(c.X, &left, w)
 		right := *st
-		r.feed = printed(r, c.X, st)
+		r.feed = printed(r, c.X)
 		r.stmt(c.Y, &right, w)
 		r.feed = nil
 	}
@@ -482,6 +482,14 @@ func (r *reading) time(c *syntax.TimeClause, st *state, w where) {
 			text = "time"
 			if c.PosixFormat {
 				text, words = "time -p", append(words, "-p")
+			}
+			if len(args) > 1 && len(call.Assigns) == 0 && args[0].raw == "--" {
+				// The end of time's options, which the parser takes for a command.
+				text, words, args = text+" --", append(words, "--"), args[1:]
+				short, behind := *call, *inner
+				short.Args = call.Args[1:]
+				behind.Cmd, behind.Position = &short, short.Pos()
+				inner = &behind
 			}
 			for _, a := range args {
 				words = append(words, a.raw)
