@@ -41,7 +41,7 @@ type Config struct {
 	// not decide ends as unavailable.
 	Alone bool
 
-	Parallel int           // how many run at once; 0: DefaultParallel
+	Parallel int           // how many run at once, most of them for one agent; 0: DefaultParallel
 	Timeout  time.Duration // for one ask, shortened by the child's own deadline; 0: DefaultTimeout
 	Now      func() time.Time
 	Log      *slog.Logger
@@ -66,12 +66,13 @@ func Run(ctx context.Context, c Config) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	running := map[string]context.CancelFunc{}
+	of := map[engine.Principal]int{} // how many run for each agent
 	defer func() {
 		for _, cancel := range running {
 			cancel()
 		}
 	}()
-	finished := make(chan string)
+	finished := make(chan *board.Ask)
 	asked := map[string]bool{} // put to the program, and still on the board or running
 	for {
 		pending := c.Board.Pending()
@@ -90,16 +91,17 @@ func Run(ctx context.Context, c Config) error {
 			if len(running) >= c.Parallel {
 				break
 			}
-			if asked[a.Key] {
+			if asked[a.Key] || !fair(of[a.Principal], c.Parallel-len(running)) {
 				continue
 			}
 			asked[a.Key] = true
+			of[a.Principal]++
 			one, cancel := context.WithCancel(ctx)
 			running[a.Key] = cancel
 			all.Go(func() {
 				c.decide(one, a)
 				select {
-				case finished <- a.Key:
+				case finished <- a:
 				case <-ctx.Done():
 				}
 			})
@@ -108,12 +110,21 @@ func Run(ctx context.Context, c Config) error {
 		case <-ctx.Done():
 			return nil
 		case <-changes:
-		case key := <-finished:
-			running[key]()
-			delete(running, key)
+		case a := <-finished:
+			running[a.Key]()
+			delete(running, a.Key)
+			if of[a.Principal]--; of[a.Principal] == 0 {
+				delete(of, a.Principal)
+			}
 		}
 	}
 }
+
+// fair reports whether one more program may run for an agent that has so many,
+// when so many could be started. One agent by itself gets three of four, and
+// the next three of four of the rest: slow answers to the one do not hold up
+// those to the other.
+func fair(has, free int) bool { return free > 0 && (has == 0 || has+1 <= 3*(free-1)) }
 
 // decide puts a to the program and its answer to the board.
 func (c *Config) decide(ctx context.Context, a *board.Ask) {

@@ -217,13 +217,14 @@ func TestNoProgram(t *testing.T) {
 	}
 }
 
-// A program that thinks holds up no other ask, and no more run than may.
+// A program that thinks holds up no other ask, least of all another agent's,
+// and no more run than may.
 func TestParallel(t *testing.T) {
 	dir := t.TempDir()
 	body := fmt.Sprintf(`read -r line
 case $line in *'"id":"slow'*) touch %[1]s/started.$$; while [ ! -e %[1]s/go ]; do sleep 0.02; done;; esac
 echo '{"decision":"approved"}'`, dir)
-	b, _ := start(t, program.Config{Program: script(t, body), Parallel: 3})
+	b, _ := start(t, program.Config{Program: script(t, body), Parallel: 4})
 	var slow []<-chan board.End
 	for i := range 2 {
 		_, done := b.Add(ask(fmt.Sprint("slow", i)))
@@ -242,6 +243,20 @@ echo '{"decision":"approved"}'`, dir)
 	eventually(t, "three to run", func() bool { return started() == 3 })
 	time.Sleep(100 * time.Millisecond) // would be enough for a fourth
 	if n := started(); n != 3 {
+		t.Errorf("%d run at once for one agent", n)
+	}
+	other := func(name, id string) <-chan board.End {
+		a := ask(id)
+		a.Principal.AgentName = name
+		_, done := b.Add(a)
+		return done
+	}
+	wait(t, "another agent's", other("worker", "quick"))
+	slow = append(slow, other("worker", "slow6"))
+	eventually(t, "a fourth to run", func() bool { return started() == 4 })
+	slow = append(slow, other("planner", "slow7"))
+	time.Sleep(100 * time.Millisecond)
+	if n := started(); n != 4 {
 		t.Errorf("%d run at once", n)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
@@ -250,7 +265,7 @@ echo '{"decision":"approved"}'`, dir)
 	for _, done := range slow {
 		wait(t, "a slow one", done)
 	}
-	if n := started(); n != 6 {
+	if n := started(); n != 8 {
 		t.Errorf("%d were run", n)
 	}
 }
