@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -32,8 +33,8 @@ func (t *targets) add(names ...string) {
 
 // mcp judges a call of the MCP tool.
 func (r *run) mcp() {
-	if args, ok := r.input["arguments"].(map[string]any); ok {
-		typed, _ := args["path"].(string)
+	for _, key := range [...]string{"arguments", "args"} {
+		typed := pathArgument(r.input[key])
 		if clean := r.place.Clean(typed); clean != "" {
 			f := r.place.Resolve(clean)
 			r.pathGates(typed, &f, direction(engine.SurfaceMCP), false)
@@ -47,6 +48,21 @@ func (r *run) mcp() {
 		c.Suggestion = []engine.Grant{{Surface: engine.SurfaceMCP, Pattern: s}}
 	}
 	r.add(c)
+}
+
+// pathArgument is the path among the arguments that an MCP tool is handed: an
+// object, or its JSON text as pi-mcp-adapter takes it.
+func pathArgument(args any) string {
+	if s, ok := args.(string); ok {
+		var o map[string]any
+		if json.Unmarshal([]byte(s), &o) != nil {
+			return "" // nothing that can be handed on
+		}
+		args = o
+	}
+	o, _ := args.(map[string]any)
+	path, _ := o["path"].(string)
+	return path
 }
 
 // suggest proposes a grant for a call whose value was matched. A generic name
@@ -105,7 +121,8 @@ func (r *run) mcpTargets() targets {
 }
 
 // toolTargets adds the names of a tool: `server:tool`, a tool with a server
-// beside it, or a tool whose name begins or ends with a configured server's.
+// beside it, or a tool whose name begins or ends with a configured server's,
+// dashes written as underscores too.
 func (r *run) toolTargets(t *targets, ref, server string) {
 	tool := ref
 	var pairs [][2]string // server, tool
@@ -116,14 +133,17 @@ func (r *run) toolTargets(t *targets, ref, server string) {
 		}
 	}
 	if server == "" {
+		as := "" // how ref spells the server
 		for _, s := range r.Servers {
-			if len(s) <= len(server) || s == "" {
-				continue
-			}
-			if rest, ok := strings.CutPrefix(ref, s+"_"); ok && rest != "" {
-				server, tool = s, rest
-			} else if head, ok := strings.CutSuffix(ref, "_"+s); ok && head != "" {
-				server, tool = s, ref
+			for _, form := range [...]string{s, munged(s)} {
+				if form == "" || len(form) < len(as) || len(form) == len(as) && (form != s || as == server) {
+					continue
+				}
+				if rest, ok := strings.CutPrefix(ref, form+"_"); ok && rest != "" {
+					server, tool, as = s, rest, form
+				} else if head, ok := strings.CutSuffix(ref, "_"+form); ok && head != "" {
+					server, tool, as = s, ref, form
+				}
 			}
 		}
 		if server != "" {
@@ -131,8 +151,11 @@ func (r *run) toolTargets(t *targets, ref, server string) {
 		}
 	} else {
 		pairs = append(pairs, [2]string{server, tool})
-		if rest, ok := strings.CutPrefix(tool, server+"_"); ok && rest != "" {
-			pairs = append(pairs, [2]string{server, rest})
+		for _, form := range [...]string{server, munged(server)} {
+			if rest, ok := strings.CutPrefix(tool, form+"_"); ok && rest != "" {
+				pairs = append(pairs, [2]string{server, rest})
+				break
+			}
 		}
 	}
 	t.server = server
@@ -151,3 +174,6 @@ func (r *run) toolTargets(t *targets, ref, server string) {
 	t.add(server)
 	t.add(tool, ref)
 }
+
+// munged is a server's name as pi-mcp-adapter puts it into the names of tools.
+func munged(server string) string { return strings.ReplaceAll(server, "-", "_") }

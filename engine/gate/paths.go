@@ -29,7 +29,7 @@ func (r *run) tool(tool string) {
 	}
 	dir := direction(tool)
 	if tool == "read" {
-		r.skillRead(typed, &f)
+		r.skillRead(&f)
 	}
 	r.pathGates(typed, &f, dir, f.External && readOnly(tool) && r.infrastructure(&f))
 

@@ -55,32 +55,50 @@ func (r *run) skillCheck(name string, grants bool) {
 }
 
 // skillRead judges a read of a skill's file, or of what is below its directory,
-// by the skill's state. The skill whose directory is nearest counts.
-func (r *run) skillRead(typed string, f *access.Path) {
-	best, length := -1, -1
+// by the skill's state. The skill whose directory is nearest counts; where a
+// link leads from the files of one skill to those of another, the stricter of
+// the two.
+func (r *run) skillRead(f *access.Path) {
+	forms := [...]string{f.Absolute, f.Boundary}
+	best, length := [...]int{-1, -1}, [...]int{-1, -1}
 	for i := range r.Skills {
 		s := &r.Skills[i]
 		if s.Location == "" {
 			continue
 		}
-		for _, place := range [...]string{r.place.Resolve(s.Location).Absolute, r.place.Canonical(s.Location)} {
+		file := r.place.Resolve(r.place.Clean(s.Location))
+		for _, place := range [...]string{file.Absolute, file.Boundary} {
 			dir := path.Dir(place)
-			for _, p := range [...]string{f.Absolute, f.Boundary} {
-				if (p == place || r.place.In(p, dir)) && len(dir) > length {
-					best, length = i, len(dir)
+			for j, p := range forms {
+				if (p == place || r.place.In(p, dir)) && len(dir) > length[j] {
+					best[j], length[j] = i, len(dir)
 				}
 			}
 		}
 	}
-	if best < 0 {
+	named, real := best[0], best[1]
+	if named < 0 {
+		named = real
+	}
+	if named < 0 {
 		return
 	}
-	name := r.Skills[best].Name
-	m := r.Rules.Resolve(&engine.Query{Surface: engine.SurfaceSkill, Values: []string{name}, Grants: r.Grants, Work: r.work})
+	name, m := r.skillState(named)
+	if real >= 0 && real != named {
+		if other, n := r.skillState(real); n.Action.Stricter(m.Action) {
+			name, m = other, n
+		}
+	}
 	c := Check{Gate: engine.SurfaceSkill, Value: name, Unit: -1, Intent: Intent{Surface: engine.SurfaceSkill, MatchValues: []string{name}}}
 	c.from(&m)
 	if s := suggest.Exact(name); s != "" {
 		c.Suggestion = []engine.Grant{{Surface: engine.SurfaceSkill, Pattern: s}}
 	}
 	r.add(c)
+}
+
+// skillState is the name of a known skill and what the rules say of it.
+func (r *run) skillState(i int) (string, engine.Match) {
+	name := r.Skills[i].Name
+	return name, r.Rules.Resolve(&engine.Query{Surface: engine.SurfaceSkill, Values: []string{name}, Grants: r.Grants, Work: r.work})
 }

@@ -54,6 +54,9 @@ func frontMatter(file string, data []byte) (value, bool, *Error) {
 // that starts with `---`.
 func frontMatterText(file string, data []byte) ([]byte, bool, *Error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if bytes.IndexByte(data, '\n') < 0 {
+		data = bytes.ReplaceAll(data, []byte("\r"), []byte("\n")) // a carriage return ends a line in YAML too
+	}
 	first, rest, more := bytes.Cut(data, []byte("\n"))
 	if string(bytes.TrimRight(first, " \t\r")) != "---" {
 		return nil, false, nil

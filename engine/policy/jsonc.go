@@ -36,6 +36,10 @@ func jsonc(file string, data []byte) (value, *Error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return value{}, &Error{Pos: lines.at(0), Problem: "the file is empty", Remedy: `write {} if it is to say nothing`}
 	}
+	if last := data[bytes.LastIndexByte(data, '\n')+1:]; bytes.Contains(last, []byte("//")) {
+		// The parser wants a line's end after a comment, also at the end of the file.
+		data = append(data[:len(data):len(data)], '\n')
+	}
 	v, err := hujson.Parse(data)
 	if err != nil {
 		return value{}, syntaxError(file, err)

@@ -25,6 +25,7 @@ type patterns struct {
 	files  string // short options with a file of patterns
 	values string // short options with another value that is no path
 	longs  string // long names of flags
+	none   string // long names of flags that leave no pattern to be given
 	fileLongs,
 	valueLongs string
 }
@@ -41,7 +42,7 @@ func patternCommand(name string) (patterns, bool) {
 	case "awk", "gawk", "nawk", "mawk":
 		return patterns{count: 1, flags: "e", files: "fE", values: "Fv", longs: "source", fileLongs: "file exec", valueLongs: "field-separator assign"}, true
 	case "rg":
-		return patterns{count: 1, flags: "e", files: "f", values: "ABCmgtTjMrEd", longs: "regexp", fileLongs: "file",
+		return patterns{count: 1, flags: "e", files: "f", values: "ABCmgtTjMrEd", longs: "regexp", none: "files type-list", fileLongs: "file",
 			valueLongs: "after-context before-context context max-count glob iglob type type-not threads max-columns replace encoding max-depth engine color colors sort sortr"}, true
 	case "sd":
 		return patterns{count: 2, values: "nf", valueLongs: "max-replacements flags"}, true
@@ -241,7 +242,7 @@ func (p *patterns) option(o string) (carries int, next bool) {
 	return noValue, false
 }
 
-// supplied reports whether a flag supplies the pattern.
+// supplied reports whether a flag supplies the pattern, or none is needed.
 func (p *patterns) supplied(args []arg) bool {
 	for i := 1; i < len(args); i++ {
 		o := args[i].raw
@@ -253,7 +254,7 @@ func (p *patterns) supplied(args []arg) bool {
 		}
 		if name, ok := strings.CutPrefix(o, "--"); ok {
 			name, _, inline := strings.Cut(name, "=")
-			if word(p.longs, name) || word(p.fileLongs, name) {
+			if word(p.longs, name) || word(p.none, name) || word(p.fileLongs, name) {
 				return true
 			}
 			if word(p.valueLongs, name) && !inline {
