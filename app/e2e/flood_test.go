@@ -92,7 +92,25 @@ func TestAFloodHidesNobody(t *testing.T) {
 	if r := m.collect("other"); !r.Approved || !sameJSON(t, string(r.DecidedBy), byHuman) {
 		t.Errorf("the answer: %+v", r)
 	}
-	t.Logf("the heartbeat was never older than %v; %.0f MB", oldest().Round(time.Millisecond), memory(t, n.cmd.Process.Pid))
+
+	// And once the whole flood has been taken notice of.
+	at = m.submit(ask{id: "third", agent: "planner", command: "make clean"})
+	h.awaitItem("planner: make clean")
+	t.Logf("the next agent's ask was in the menu after %v", time.Since(at).Round(time.Millisecond))
+	at = time.Now()
+	h.click("planner: make clean")
+	m.focus(m.window("planner"))
+	t.Logf("its dialog could be answered %v after the click", time.Since(at).Round(time.Millisecond))
+	m.press(deny)
+	if r := m.collect("third"); r.Approved {
+		t.Errorf("the answer: %+v", r)
+	}
+
+	mb := memory(t, n.cmd.Process.Pid)
+	t.Logf("the heartbeat was never older than %v; %.0f MB", oldest().Round(time.Millisecond), mb)
+	if mb > 600 {
+		t.Errorf("%.0f MB", mb)
+	}
 	if left, answers := len(m.spooled("requests")), len(m.spooled("responses")); left != asks || answers != 0 {
 		t.Errorf("%d asks of the flood wait, and %d have an answer", left, answers)
 	}
