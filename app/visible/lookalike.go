@@ -65,14 +65,11 @@ type words struct {
 	lies bool // its letters of other alphabets are escaped
 }
 
-// imitates reports whether the letter r at offset i of s stands in a word that
-// passes for a Latin one: letters of alphabets such as Cyrillic or Greek beside
-// Latin ones, or a word of two letters or more that all look Latin. A word is
-// a run of letters, marks and digits.
-func (w *words) imitates(s string, i int, r rune) bool {
-	if !alphabet(r) {
-		return false
-	}
+// imitates reports whether the letter at offset i of s, which is of such an
+// alphabet, stands in a word that passes for a Latin one: letters of alphabets
+// such as Cyrillic or Greek beside Latin ones, or a word of two letters or more
+// that all look Latin. A word is a run of letters, marks and digits.
+func (w *words) imitates(s string, i int) bool {
 	if i >= w.end {
 		w.read(s, i)
 	}
@@ -98,13 +95,15 @@ func (w *words) read(s string, i int) {
 			break
 		}
 		switch {
-		case unicode.Is(unicode.Latin, r):
+		case r < 0x80 && unicode.IsLetter(r):
 			latin++
 		case alphabet(r):
 			other++
 			if alike(r) {
 				posing++
 			}
+		case unicode.Is(unicode.Latin, r):
+			latin++
 		}
 		end += n
 	}

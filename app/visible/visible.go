@@ -10,6 +10,7 @@ package visible
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -21,13 +22,16 @@ type Span struct{ Start, End int }
 // Block makes s visible and keeps its line breaks; a tab becomes spaces to the
 // next multiple of 8 of its line. For a scrollable field.
 func Block(s string) string {
-	out, _ := escape(s, true)
+	out, _ := escape(s, true, 0)
 	return out
 }
 
 // Spans is Block that also tells which parts of its result are escapes, in
-// order. A tab's spaces and line breaks are no escapes.
-func Spans(s string) (block string, escapes []Span) { return escape(s, true) }
+// order. A tab's spaces and line breaks are no escapes. If most > 0, no more
+// than that many different characters stay as they are, ASCII and Square ones
+// not counted: a view that has to find a font for each must not be kept busy
+// with all that Unicode has.
+func Spans(s string, most int) (block string, escapes []Span) { return escape(s, true, most) }
 
 // Line makes s visible on one line: a line break becomes \n. If limit > 0 and
 // the result has more than limit runes, its middle is cut and replaced by
@@ -36,36 +40,44 @@ func Spans(s string) (block string, escapes []Span) { return escape(s, true) }
 // is cut in two, nor a letter from its marks; where limit cannot hold the first
 // and the last one, it is only the bound.
 func Line(s string, limit int) string {
-	out, escapes := escape(s, false)
-	if limit <= 0 || utf8.RuneCountInString(out) <= limit {
+	out, escapes := escape(s, false, 0)
+	if limit <= 0 || len(out) <= limit {
 		return out
 	}
-	runes := []rune(out)
-	total := len(runes)
-
-	// units are the ends of what must not be cut, in runes.
-	units := make([]int, 0, total)
-	at := 0 // in bytes
-	for i := 0; i < total; {
-		n := 1
-		if len(escapes) > 0 && escapes[0].Start == at {
-			n = escapes[0].End - escapes[0].Start // an escape is ASCII
-			escapes = escapes[1:]
-		} else {
-			for i+n < total && unicode.IsMark(runes[i+n]) {
-				n++
+	total := utf8.RuneCountInString(out)
+	if total <= limit {
+		return out
+	}
+	// A unit is what must not be cut: an escape, or a letter and its marks.
+	// Escapes are ASCII, and none stands between a letter and its marks.
+	unit := func(at int) (end, runes int) {
+		if i, ok := slices.BinarySearchFunc(escapes, at, func(e Span, at int) int { return e.Start - at }); ok {
+			return escapes[i].End, escapes[i].End - at
+		}
+		_, n := utf8.DecodeRuneInString(out[at:])
+		for end, runes = at+n, 1; end < len(out); runes++ {
+			r, n := utf8.DecodeRuneInString(out[end:])
+			if !unicode.IsMark(r) {
+				break
+			}
+			end += n
+		}
+		return end, runes
+	}
+	before := func(end int) (at, runes int) {
+		if i, ok := slices.BinarySearchFunc(escapes, end, func(e Span, end int) int { return e.End - end }); ok {
+			return escapes[i].Start, end - escapes[i].Start
+		}
+		for at = end; ; {
+			r, n := utf8.DecodeLastRuneInString(out[:at])
+			at, runes = at-n, runes+1
+			if !unicode.IsMark(r) {
+				return at, runes
 			}
 		}
-		for _, r := range runes[i : i+n] {
-			at += utf8.RuneLen(r)
-		}
-		i += n
-		units = append(units, i)
 	}
-	first, last := units[0], total
-	if len(units) > 1 {
-		last = total - units[len(units)-2]
-	}
+	_, first := unit(0)
+	_, last := before(len(out))
 
 	numbered := func(cut int) string { return fmt.Sprintf(" … %d more … ", cut) }
 	bare := func(int) string { return "…" }
@@ -79,25 +91,29 @@ func Line(s string, limit int) string {
 		tail = min(max(tail, last), keep-first)
 	}
 	head := keep - tail
-	// Back to where a unit ends.
-	headEnd, tailStart := 0, total
-	for _, end := range units {
-		if end <= head {
-			headEnd = end
-		}
-		if end >= total-tail {
-			tailStart = end
+	cut, headEnd, tailStart := total, 0, len(out)
+	for {
+		end, n := unit(headEnd)
+		if n > head {
 			break
 		}
+		headEnd, head, cut = end, head-n, cut-n
 	}
-	return string(runes[:headEnd]) + mark(tailStart-headEnd) + string(runes[tailStart:])
+	for {
+		at, n := before(tailStart)
+		if n > tail {
+			break
+		}
+		tailStart, tail, cut = at, tail-n, cut-n
+	}
+	return out[:headEnd] + mark(cut) + out[tailStart:]
 }
 
 // stacked is how many marks may stand on one letter before the rest is
 // escaped: more pile up over the neighbouring lines.
 const stacked = 4
 
-func escape(s string, block bool) (string, []Span) {
+func escape(s string, block bool, most int) (string, []Span) {
 	plain := true
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; (c < 0x20 && !(c == '\n' && block)) || c >= 0x7f {
@@ -113,8 +129,10 @@ func escape(s string, block bool) (string, []Span) {
 		spans   []Span
 		column  int
 		word    words
-		marks   int  // on the letter before
-		onto    bool // the rune before can carry a mark
+		what    kinds
+		seen    map[rune]bool // of the most different characters
+		marks   int           // on the letter before
+		onto    bool          // the rune before can carry a mark
 		escaped = func(as string, r rune, digits int) {
 			start := b.Len()
 			b.WriteString(as)
@@ -125,17 +143,31 @@ func escape(s string, block bool) (string, []Span) {
 			column += b.Len() - start
 			onto = false
 		}
+		room = func(r rune) bool {
+			if most <= 0 || seen[r] || Square(r) {
+				return true
+			}
+			if len(seen) == most {
+				return false
+			}
+			if seen == nil {
+				seen = map[rune]bool{}
+			}
+			seen[r] = true
+			return true
+		}
 	)
 	b.Grow(len(s) + 16)
 	for i := 0; i < len(s); {
 		if c := s[i]; c >= 0x20 && c < 0x7f { // most of most texts
 			b.WriteByte(c)
 			column++
-			onto, marks = unicode.IsLetter(rune(c)), 0
+			onto, marks = c|0x20 >= 'a' && c|0x20 <= 'z', 0
 			i++
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
+		k := what.of(r)
 		switch {
 		case r == utf8.RuneError && n == 1:
 			escaped(`\x`, rune(s[i]), 2)
@@ -153,13 +185,13 @@ func escape(s string, block bool) (string, []Span) {
 			escaped(`\t`, 0, 0)
 		case r == '\r':
 			escaped(`\r`, 0, 0)
-		case Shown(r) && unicode.IsMark(r) && onto && marks < stacked:
-			b.WriteRune(r)
+		case k&(shown|combining) == shown|combining && onto && marks < stacked && room(r):
+			b.WriteString(s[i : i+n])
 			marks++
-		case Shown(r) && !unicode.IsMark(r) && !word.imitates(s, i, r):
-			b.WriteRune(r)
+		case k&(shown|combining) == shown && !(k&foreign != 0 && word.imitates(s, i)) && room(r):
+			b.WriteString(s[i : i+n])
 			column++
-			onto, marks = unicode.IsLetter(r), 0
+			onto, marks = k&letter != 0, 0
 		case r < 0x100:
 			escaped(`\x`, r, 2)
 		case r < 0x10000:
@@ -170,6 +202,47 @@ func escape(s string, block bool) (string, []Span) {
 		i += n
 	}
 	return b.String(), spans
+}
+
+// A kind is what there is to know of a character.
+type kind uint8
+
+const (
+	known     kind = 1 << iota
+	shown          // Shown
+	combining      // stands on the letter before
+	letter         // can carry marks
+	foreign        // of an alphabet that has letters like Latin ones
+)
+
+// kinds remembers the kinds of the characters that came last: a text uses the
+// same few again and again, and the tables of Unicode are slow to search.
+type kinds [256]struct {
+	r rune
+	k kind
+}
+
+func (all *kinds) of(r rune) kind {
+	e := &all[uint8(r)]
+	if e.r == r && e.k != 0 {
+		return e.k
+	}
+	e.r, e.k = r, known
+	for _, c := range []struct {
+		k  kind
+		is bool
+	}{{shown, Shown(r)}, {combining, unicode.IsMark(r)}, {letter, unicode.IsLetter(r)}, {foreign, alphabet(r)}} {
+		if c.is {
+			e.k |= c.k
+		}
+	}
+	return e.k
+}
+
+// Square reports whether r is a Han, kana or Hangul character in general use.
+// Fonts make all of these as wide as one another.
+func Square(r rune) bool {
+	return r >= 0x3041 && r <= 0x9FFF || r >= 0xAC00 && r <= 0xD7A3 || r >= 0xF900 && r <= 0xFAFF
 }
 
 // Shown reports whether r may stand on a screen as itself: a graphic character

@@ -98,13 +98,22 @@ func TestLine(t *testing.T) {
 }
 
 func TestSpans(t *testing.T) {
-	text, spans := visible.Spans("a\x1bb\\x1B\n\tg\u0456t")
+	text, spans := visible.Spans("a\x1bb\\x1B\n\tg\u0456t", 0)
 	var parts []string
 	for _, s := range spans {
 		parts = append(parts, text[s.Start:s.End])
 	}
 	if want := `[\x1B \u0456]`; fmt.Sprint(parts) != want {
 		t.Errorf("escapes %v of %q, want %s: a typed escape is none", parts, text, want)
+	}
+}
+
+// Of more different characters than a view takes, the rest is escaped, the same
+// one always in the same way.
+func TestSpansOfManyCharacters(t *testing.T) {
+	text, spans := visible.Spans("aéøé漢字かな한글ñéø\u0301ø", 2)
+	if want := `aéøé漢字かな한글\xF1éø\u0301ø`; text != want || len(spans) != 2 {
+		t.Errorf("%q with %d escapes, want %q with 2", text, len(spans), want)
 	}
 }
 
@@ -146,7 +155,7 @@ func FuzzVisible(f *testing.F) {
 		f.Add(s, 0)
 	}
 	f.Fuzz(func(t *testing.T, s string, max int) {
-		block, spans := visible.Spans(s)
+		block, spans := visible.Spans(s, 0)
 		if block != visible.Block(s) {
 			t.Fatal("Spans and Block differ")
 		}
@@ -211,6 +220,8 @@ func BenchmarkBlock(b *testing.B) {
 		"plain":    strings.Repeat("git status && ls -la\n", 50_000),
 		"mixed":    strings.Repeat("git status\t# привет \u202e\n", 40_000),
 		"one-word": strings.Repeat("сор", 170_000),
+		"marks":    strings.Repeat("\u0301", 500_000),
+		"bytes":    strings.Repeat("\xff", 1<<20),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(s)))

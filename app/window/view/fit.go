@@ -19,6 +19,13 @@ type fit struct {
 	size   fyne.ThemeSizeName
 	colour fyne.ThemeColorName
 	text   *canvas.Text
+	fitted fitted // what the text is now
+}
+
+// fitted is what a text was cut for.
+type fitted struct {
+	raw         string
+	width, size float32
 }
 
 func newFit(size fyne.ThemeSizeName, colour fyne.ThemeColorName, style fyne.TextStyle) *fit {
@@ -47,6 +54,13 @@ func (r fitRenderer) MinSize() fyne.Size {
 func (r fitRenderer) Layout(sz fyne.Size) {
 	f := r.fit
 	f.text.TextSize, f.text.TextStyle, f.text.Color = size(f, f.size), f.style, colour(f, f.colour)
+	f.text.Resize(sz)
+	defer f.text.Refresh()
+	now := fitted{f.raw, sz.Width, f.text.TextSize}
+	if now == f.fitted {
+		return
+	}
+	f.fitted = now
 	measure := func(s string) float32 { return fyne.MeasureText(s, f.text.TextSize, f.style).Width }
 	// A text that is far too long is not measured whole.
 	cell := measure("n")
@@ -58,8 +72,6 @@ func (r fitRenderer) Layout(sz fyne.Size) {
 		s = visible.Line(f.raw, max(n, 3))
 	}
 	f.text.Text = s
-	f.text.Resize(sz)
-	f.text.Refresh()
 }
 
 func (r fitRenderer) Refresh() {

@@ -29,6 +29,12 @@ const (
 	folded       // stands for emptiness
 )
 
+// alphabets is how many different characters of a text are shown as themselves,
+// ASCII and ideographs not counted. The toolkit looks each up in every font, and
+// the longer the more there are that no font has: with all of Unicode in one
+// text it would not come back for minutes.
+const alphabets = 1000
+
 // A stretch is a part of a text's body that is not plain.
 type stretch struct {
 	start, end int
@@ -53,7 +59,7 @@ type text struct {
 }
 
 func newText(raw string) *text {
-	body, escapes := visible.Spans(raw)
+	body, escapes := visible.Spans(raw, alphabets)
 	t := &text{chars: utf8.RuneCountInString(raw), escapes: len(escapes)}
 	var b strings.Builder
 	b.Grow(len(body))

@@ -5,6 +5,7 @@ package view
 import (
 	"fmt"
 	"image/color"
+	"math"
 	"sort"
 	"strings"
 	"unicode"
@@ -249,12 +250,17 @@ func (p *page) width(r rune) float32 {
 	if r < 0x80 {
 		return p.cell
 	}
+	square := visible.Square(r)
+	if square {
+		r = '漢' // measured for all of them
+	}
 	w, ok := p.widths[r]
 	if !ok {
-		if unicode.IsMark(r) {
-			w = 0
-		} else {
+		if !unicode.IsMark(r) {
 			w = fyne.MeasureText(string(r), p.fontSize(), fyne.TextStyle{Monospace: true}).Width
+		}
+		if square {
+			w = max(w, p.fontSize()) // where no font has that one
 		}
 		p.widths[r] = w
 	}
@@ -283,11 +289,14 @@ func (p *page) reflow(width float32) {
 		}
 		from := len(p.rows)
 		room := width - gutter - 2*p.pad()
-		p.wrap(i, room)
-		if t.count <= 1 && len(p.rows)-from > 1 { // room for the marks of continued rows
+		marked := t.count <= 1 // with room for the marks of continued rows
+		if !marked || !p.wrap(i, room, 1) {
+			if marked {
+				gutter += 2 * p.cell
+				room -= 2 * p.cell
+			}
 			p.rows = p.rows[:from]
-			gutter += 2 * p.cell
-			p.wrap(i, room-2*p.cell)
+			p.wrap(i, room, math.MaxInt)
 		}
 		p.gutters[i] = gutter
 		for k := from; k < len(p.rows); k++ {
@@ -303,11 +312,12 @@ func (p *page) reflow(width float32) {
 }
 
 // wrap appends the rows of a section, cut at a blank where one is near the
-// end of a row.
-func (p *page) wrap(i int, room float32) {
+// end of a row. It reports false as soon as there are more than most.
+func (p *page) wrap(i int, room float32, most int) bool {
 	t := p.texts[i]
 	columns := max(8, int(room/p.cell))
 	held := 0 // the first stretch that may reach into the row
+	from := len(p.rows)
 	for n, l := range t.lines {
 		first := true
 		start := l.start
@@ -348,12 +358,16 @@ func (p *page) wrap(i int, room float32) {
 					}
 				}
 			}
+			if len(p.rows)-from >= most {
+				return false
+			}
 			add(end)
 		}
 		if first { // an empty line
 			add(l.end)
 		}
 	}
+	return true
 }
 
 // linesFrom counts the lines, as they are wrapped, that end below y.

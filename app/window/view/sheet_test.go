@@ -183,6 +183,28 @@ func TestRowsAreTheWholeText(t *testing.T) {
 	})
 }
 
+// The toolkit is not asked about more characters than it can stand, and what it
+// is not asked about is still there, as an escape.
+func TestManyDifferentCharacters(t *testing.T) {
+	var raw strings.Builder
+	all := 0
+	for r := rune(0x100); r < 0x30000; r++ {
+		if visible.Shown(r) {
+			raw.WriteRune(r)
+			all++
+		}
+	}
+	s, _ := newTestSheet(t, 600, 300, section{label: "command", text: raw.String()})
+	p := s.page
+	if n := len(p.widths); n > alphabets+1 {
+		t.Errorf("%d characters were measured, of %d", n, all)
+	}
+	x := p.texts[0]
+	if x.escapes < 10_000 || !strings.Contains(x.hint(), "shown as escapes") || !strings.Contains(x.body, `\U00020000`) || !strings.Contains(x.body, "漢") {
+		t.Errorf("%d escapes, told as %q", x.escapes, x.hint())
+	}
+}
+
 func TestOnlyWhatIsInSightIsDrawn(t *testing.T) {
 	s, _ := newTestSheet(t, 600, 300, section{label: "command", text: strings.Repeat("echo line\n", 100_000) + "rm -rf /"})
 	if n := len(s.page.objects); n > 200 {
