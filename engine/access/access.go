@@ -5,6 +5,7 @@ package access
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/nod-agents/nod/engine/pattern"
@@ -40,9 +41,10 @@ type Place struct {
 	cwd     string // the project, absolute and normalised, slashes only
 	flavour pattern.Flavour
 
-	first []seen          // what was looked at, as long as it is little
-	more  map[string]Kind // and what came after
-	real  string          // cwd with links followed; empty: not yet looked up
+	first  [12]seen // what was looked at, as long as it is little
+	firsts int
+	more   map[string]Kind // and what came after
+	real   string          // cwd with links followed; empty: not yet looked up
 }
 
 // seen is what is at one path.
@@ -227,7 +229,8 @@ func slashed(list []string) []string {
 // Within adds the forms with a final slash for deny and ask rules: the command
 // goes into the directory, so a rule for what is in it counts.
 func (f *Path) Within() {
-	for _, list := range [][]string{f.Named, f.Real} {
+	f.Strict = slices.Grow(f.Strict, len(f.Named)+len(f.Real))
+	for _, list := range [...][]string{f.Named, f.Real} {
 		for _, v := range list {
 			if !strings.HasSuffix(v, "/") && v != "." {
 				f.Strict = add(f.Strict, v+"/")
@@ -317,10 +320,12 @@ func (p *Place) below(abs, dir string) (rel string, ok bool) {
 		return "", false
 	}
 	a, d := p.flavour.Fold(abs), strings.TrimSuffix(p.flavour.Fold(dir), "/")
-	if a == d || a == d+"/" {
+	switch {
+	case !strings.HasPrefix(a, d):
+		return "", false
+	case len(a) == len(d) || len(a) == len(d)+1 && a[len(d)] == '/':
 		return ".", true
-	}
-	if !strings.HasPrefix(a, d) || len(a) <= len(d) || a[len(d)] != '/' {
+	case a[len(d)] != '/':
 		return "", false
 	}
 	return abs[len(d)+1:], true
@@ -381,6 +386,12 @@ func (p *Place) canonical(raw string) string {
 func (p *Place) walk(cur, rest, raw string) string {
 	links := 0
 	for rest != "" {
+		if cur == raw[:min(len(cur), len(raw))] {
+			// So far it is as it is written: no text need be made.
+			if cur, rest = p.along(cur, rest, raw); rest == "" {
+				break
+			}
+		}
 		var seg string
 		seg, rest, _ = strings.Cut(rest, "/")
 		switch seg {
@@ -420,11 +431,31 @@ func (p *Place) walk(cur, rest, raw string) string {
 	return cur
 }
 
+// along walks on as long as what is walked is a piece of raw and no link, and
+// returns how far it came and what is left.
+func (p *Place) along(cur, rest, raw string) (string, string) {
+	for rest != "" {
+		at := len(raw) - len(rest)
+		if at < 1 || raw[at-1] != '/' || raw[at:] != rest || at-1 != len(cur) && (cur != "/" || at != 1) {
+			break
+		}
+		n := strings.IndexByte(rest, '/')
+		if n < 0 {
+			n = len(rest)
+		}
+		if n == 0 || rest[:n] == "." || rest[:n] == ".." || at+n > maxPath || p.look(raw[:at+n]) == Link {
+			break
+		}
+		cur, rest = raw[:at+n], rest[min(n+1, len(rest)):]
+	}
+	return cur, rest
+}
+
 func (p *Place) look(abs string) Kind {
 	if p.files == nil {
 		return Missing
 	}
-	for i := range p.first {
+	for i := range p.first[:p.firsts] {
 		if p.first[i].path == abs {
 			return p.first[i].kind
 		}
@@ -433,12 +464,10 @@ func (p *Place) look(abs string) Kind {
 		return k
 	}
 	k := p.files.Look(abs)
-	const few = 12
 	switch {
-	case p.first == nil:
-		p.first = append(make([]seen, 0, few), seen{abs, k})
-	case len(p.first) < few:
-		p.first = append(p.first, seen{abs, k})
+	case p.firsts < len(p.first):
+		p.first[p.firsts] = seen{abs, k}
+		p.firsts++
 	case p.more == nil:
 		p.more = map[string]Kind{abs: k}
 	default:

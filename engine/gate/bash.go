@@ -24,13 +24,21 @@ func (r *run) bash(tool, command, workdir string) {
 	p := r.reader.Read(command, shell.Env{Home: r.Home, Cwd: base, Windows: r.Flavour == pattern.Windows})
 	r.out.Program, r.out.Command, r.out.Workdir = p, command, workdir
 
-	r.out.Checks = make([]Check, 0, len(p.Units)+3)
-	tokens := r.tokens(p, base)
+	var few [8]token
+	tokens := r.tokens(few[:0], p, base)
 	boundary := tokens
 	if dir != nil {
 		boundary = append([]token{{typed: workdir, facts: *dir}}, tokens...)
 	}
 	whole := strings.TrimSpace(command)
+	gates := 0 // that come before the units
+	if len(tokens) > 0 {
+		gates++
+	}
+	if slices.ContainsFunc(boundary, func(t token) bool { return t.facts.External }) {
+		gates++
+	}
+	r.out.Checks = make([]Check, 0, gates+max(len(p.Units), 1))
 	r.boundaryGate(boundary, whole)
 	r.pathGate(tokens, whole)
 	j := judging{r.Rules, r.Grants, r.work}
@@ -38,12 +46,11 @@ func (r *run) bash(tool, command, workdir string) {
 	r.guardProgram(p, base)
 }
 
-// tokens are the words of a program that are paths.
-func (r *run) tokens(p *shell.Program, base string) []token {
-	if len(p.Operands) == 0 {
-		return nil
+// tokens puts the words of a program that are paths into list, which is empty.
+func (r *run) tokens(list []token, p *shell.Program, base string) []token {
+	if len(p.Operands) > cap(list) {
+		list = make([]token, 0, len(p.Operands))
 	}
-	list := make([]token, 0, len(p.Operands)+2)
 	one := [1]string{base}
 	for i := range p.Operands {
 		o := &p.Operands[i]

@@ -108,6 +108,9 @@ func (r *run) pathGate(tokens []token, whole string) {
 			continue
 		}
 		c.Limited = c.Limited || m.Limited
+		if c.Paths == nil {
+			c.Paths = make([]PathCheck, 0, len(tokens)-i)
+		}
 		c.Paths = append(c.Paths, PathCheck{Typed: t.typed, Facts: t.facts, Surface: surface, Match: m})
 		if !found || m.Action.Stricter(c.Action) {
 			found = true

@@ -470,6 +470,9 @@ func (r *reading) note(o Operand, st *state) {
 			return
 		}
 	}
+	if p.Operands == nil {
+		p.Operands = make([]Operand, 0, 4)
+	}
 	p.Operands = append(p.Operands, o)
 }
 

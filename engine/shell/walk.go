@@ -1,7 +1,8 @@
 package shell
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -27,7 +28,7 @@ func (rd *Reader) Read(text string, env Env) *Program {
 			p.Units = []Unit{{Text: t, Spellings: []string{t}, Wrapper: -1}}
 		}
 	}
-	sort.SliceStable(p.Operands, func(a, b int) bool { return p.Operands[a].offset < p.Operands[b].offset })
+	slices.SortStableFunc(p.Operands, func(a, b Operand) int { return cmp.Compare(a.offset, b.offset) })
 	return p
 }
 
@@ -131,10 +132,14 @@ func (r *reading) stmt(s *syntax.Stmt, st *state, w where) {
 		own := *st
 		st = &own
 	}
-	before := *st
 	if s.Cmd == nil && len(s.Redirs) > 0 {
 		l.redirectOnly = true
 	}
+	if len(s.Redirs) == 0 {
+		r.command(s, st, w)
+		return
+	}
+	before := *st
 	unit := len(r.prog.Units)
 	r.command(s, st, w)
 	if unit == len(r.prog.Units) {
@@ -711,8 +716,26 @@ func (r *reading) add(u Unit, w where) int {
 		}
 		u.Whole = append(u.Whole, c.text)
 	}
+	if p.Units == nil {
+		p.Units = make([]Unit, 0, r.guessed())
+	}
 	p.Units = append(p.Units, u)
 	return len(p.Units) - 1
+}
+
+// guessed is about as many commands as a text of this look has, to make room.
+func (r *reading) guessed() int {
+	n := 1
+	for i := 0; i < len(r.src) && n < 16; i++ {
+		switch r.src[i] {
+		case ';', '\n', '(', '`':
+			n++
+		case '|', '&':
+			n++
+			i++ // there may be two
+		}
+	}
+	return n
 }
 
 // spell adds a spelling that is not yet in list.

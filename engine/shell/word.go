@@ -244,10 +244,15 @@ func (c *choices) split(texts []string, marks []mark) {
 	c.list = out
 }
 
+var allBare [256]mark
+
 // bareMarks is n marks, all bare. They are shared and must not be changed.
 func (r *reading) bareMarks(n int) []mark {
+	if n <= len(allBare) {
+		return allBare[:n:n]
+	}
 	if n > len(r.barest) {
-		r.barest = make([]mark, max(n, 256))
+		r.barest = make([]mark, n)
 	}
 	return r.barest[:n:n]
 }
