@@ -3,9 +3,11 @@
 package tray
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -221,9 +223,8 @@ func body(a *board.Ask) string {
 
 // summarise tells of a burst.
 func (p *popups) summarise(ctx context.Context, asks []*board.Ask) {
-	text := summaryText(asks)
 	if s := p.summary; s != nil {
-		if s.text == text || s.mute {
+		if s.mute {
 			return
 		}
 		if wait := p.cfg.timing.summary - p.cfg.Now().Sub(s.at); wait > 0 {
@@ -232,6 +233,10 @@ func (p *popups) summarise(ctx context.Context, asks []*board.Ask) {
 			}
 			return
 		}
+	}
+	text := summaryText(asks)
+	if p.summary != nil && p.summary.text == text {
+		return
 	}
 	head, rest, _ := strings.Cut(text, ": ")
 	s, err := p.show(ctx, notify.Note{
@@ -253,28 +258,24 @@ func (p *popups) summarise(ctx context.Context, asks []*board.Ask) {
 
 // summaryText is "7 asks wait: scout 4, worker 3", agents with most asks first.
 func summaryText(asks []*board.Ask) string {
-	type share struct {
-		who string
-		n   int
-	}
-	var shares []share
+	of := map[engine.Principal]int{}
 	for _, a := range asks {
-		who := desk.Who(a.Principal)
-		i := slices.IndexFunc(shares, func(s share) bool { return s.who == who })
-		if i < 0 {
-			i = len(shares)
-			shares = append(shares, share{who: who})
-		}
-		shares[i].n++
+		of[a.Principal]++
 	}
-	slices.SortStableFunc(shares, func(x, y share) int { return y.n - x.n })
+	named := map[string]int{} // several may go by one name
+	for p, n := range of {
+		named[desk.Who(p)] += n
+	}
+	names := slices.SortedFunc(maps.Keys(named), func(a, b string) int {
+		return cmp.Or(named[b]-named[a], strings.Compare(a, b))
+	})
 	var parts []string
-	for i, s := range shares {
+	for i, who := range names {
 		if i == 5 {
-			parts = append(parts, fmt.Sprintf("%d more agents", len(shares)-i))
+			parts = append(parts, fmt.Sprintf("%d more agents", len(names)-i))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%s %d", s.who, s.n))
+		parts = append(parts, fmt.Sprintf("%s %d", who, named[who]))
 	}
 	return desk.Count(len(asks)) + ": " + strings.Join(parts, ", ")
 }
