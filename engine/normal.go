@@ -34,8 +34,10 @@ func normalPattern(written string, opt Options) normal {
 	case n.text == ".":
 		n.text = cwd
 	case n.text == ".." || strings.HasPrefix(n.text, "../"):
-		n.climbs = n.text
-		n.text = cleanPattern(cwd + "/" + n.text)
+		up := n.text
+		if n.text = cleanPattern(cwd + "/" + up); !within(n.text, cwd) {
+			n.climbs = up // and does not come back
+		}
 	case text != n.text && strings.HasPrefix(text, "./") && strings.HasPrefix(n.text, "*"):
 		n.text = cwd + "/" + n.text
 	}

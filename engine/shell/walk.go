@@ -264,7 +264,10 @@ func (r *reading) binary(c *syntax.BinaryCmd, st *state, w where) {
 		before := *st
 		r.stmt(c.X, st, w)
 		if sameDirs(&before, st) {
-			r.stmt(c.Y, st, w)
+			// The right side runs only if the left failed, and so does its cd.
+			if r.stmt(c.Y, st, w); !sameDirs(&before, st) {
+				st.join(&before, r.env.Cwd)
+			}
 			return
 		}
 		// The right side runs if the left failed, so perhaps its cd did.
