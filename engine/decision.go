@@ -57,4 +57,8 @@ type Decision struct {
 	Verdict Verdict
 	Reason  string // with DeniedWithReason and Unavailable
 	By      DecisionSource
+
+	// Used are the grants that an allow of the node's own rules took, for
+	// SessionRules.Used.
+	Used []*SessionGrant
 }

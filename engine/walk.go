@@ -23,7 +23,7 @@ type Judgment struct {
 func (j Judgment) Decision() (Decision, bool) {
 	switch j.Action {
 	case Allow:
-		return Decision{Verdict: Approved, By: j.By}, true
+		return Decision{Verdict: Approved, By: j.By, Used: j.Used}, true
 	case Deny:
 		return denial(j.Reason, j.By), true
 	}

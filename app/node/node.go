@@ -101,9 +101,8 @@ func New(cfg Config) *Node {
 func (n *Node) Decide(ctx context.Context, in *forwarding.Inbound) engine.Decision {
 	q := n.offer(in.Question)
 	inbox := Inbox{in.AgentDir, q.SessionID}
-	rules := judge{n, inbox}
 	w := engine.Walk{
-		Rules:    rules,
+		Rules:    judge{n, inbox},
 		Terminal: terminal(func(ctx context.Context, q *engine.Question) (engine.Decision, error) { return n.ask(ctx, in, q) }),
 		Reviewed: n.reviewed,
 	}
@@ -112,8 +111,8 @@ func (n *Node) Decide(ctx context.Context, in *forwarding.Inbound) engine.Decisi
 	}
 	d := w.Decide(ctx, q)
 	switch {
-	case d.By.Kind == engine.BySessionApproval:
-		n.grants.Used(rules.Judge(q).Used...)
+	case len(d.Used) > 0:
+		n.grants.Used(d.Used...)
 		n.changed()
 	case d.Verdict == engine.ApprovedForServingSession:
 		n.record(inbox, q, "")

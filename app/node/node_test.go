@@ -231,7 +231,7 @@ func TestWholeSessionGrant(t *testing.T) {
 		t.Errorf("by the grant: %+v", got)
 	}
 	grants := d.Grants()
-	if len(grants) != 1 || grants[0].Hits < 1 || grants[0].Pattern != "npm *" || grants[0].SessionID != "desk" {
+	if len(grants) != 1 || grants[0].Hits != 2 || grants[0].Pattern != "npm *" || grants[0].SessionID != "desk" {
 		t.Fatalf("grants %+v", grants)
 	}
 	if err := d.Revoke(grants[0].ID); err != nil {
@@ -244,6 +244,21 @@ func TestWholeSessionGrant(t *testing.T) {
 	}
 	if log := d.log.String(); !strings.Contains(log, "forwarded_permission.session_recorded") {
 		t.Errorf("no session_recorded in the log:\n%s", log)
+	}
+}
+
+// A grant that answers one part of a line has answered, whatever answers the
+// others.
+func TestGrantOfAPartCounts(t *testing.T) {
+	d := serve(t, `{"permission": {"*": "ask", "bash": {"*": "ask", "git *": "allow"}}}`, true, "desk")
+	first := d.child("desk", "c1", "npm test", "npm *")
+	d.answer(d.waits(1)[0], engine.ApprovedForServingSession, "")
+	get(t, first)
+	if got := get(t, d.child("desk", "c1", "git status && npm ci && npm test", "")); got.Verdict != engine.Approved {
+		t.Errorf("got %+v", got)
+	}
+	if grants := d.Grants(); len(grants) != 1 || grants[0].Hits != 1 {
+		t.Errorf("grants %+v", grants)
 	}
 }
 

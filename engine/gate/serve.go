@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nod-agents/nod/engine"
@@ -69,7 +70,7 @@ type served struct {
 // take holds one part against the rest: the strictest counts, the first of
 // equals.
 func (v *served) take(a engine.Action, reason string, by engine.DecisionSource, g *engine.SessionGrant) {
-	if g != nil {
+	if g != nil && !slices.Contains(v.used, g) {
 		v.used = append(v.used, g)
 	}
 	if v.any && !a.Stricter(v.result.Action) {
