@@ -369,7 +369,7 @@ func newStack(layers [][]block) stack {
 	if n <= 1 {
 		return stack{merged: newIndex(flat(only))}
 	}
-	var m merger
+	m := merger{at: map[string]int{}}
 	s := stack{own: make([]index, len(layers))}
 	for rank, blocks := range layers {
 		if len(blocks) == 0 {
@@ -397,6 +397,7 @@ func flat(blocks []block) []entry {
 // merger unites layers by surface key.
 type merger struct {
 	blocks []block
+	at     map[string]int // by key: the place in blocks
 }
 
 // add puts the blocks of a higher layer on top: a bare action replaces, a map
@@ -405,16 +406,11 @@ type merger struct {
 func (m *merger) add(blocks []block) {
 	seen := map[string]bool{} // keys that this layer has already written
 	for _, b := range blocks {
-		at := -1
-		for i := range m.blocks {
-			if m.blocks[i].key == b.key {
-				at = i
-				break
-			}
-		}
+		at, known := m.at[b.key]
 		again := seen[b.key]
 		seen[b.key] = true
-		if at < 0 {
+		if !known {
+			m.at[b.key] = len(m.blocks)
 			m.blocks = append(m.blocks, block{key: b.key, text: b.text, entries: append([]entry(nil), b.entries...)})
 			continue
 		}

@@ -62,7 +62,7 @@ func fromJSON(v *hujson.Value, lines *lines, bad **Error) value {
 		case '0':
 			out.kind, out.text = number, string(t)
 		case '"':
-			out.kind, out.text = text, t.String()
+			out.kind, out.text = text, unquote(t)
 		}
 	case *hujson.Array:
 		out.kind = list
@@ -78,7 +78,7 @@ func fromJSON(v *hujson.Value, lines *lines, bad **Error) value {
 		for i := range t.Members {
 			m := &t.Members[i]
 			name, _ := m.Name.Value.(hujson.Literal)
-			all = append(all, member{key: name.String(), pos: lines.at(m.Name.StartOffset), val: fromJSON(&m.Value, lines, bad)})
+			all = append(all, member{key: unquote(name), pos: lines.at(m.Name.StartOffset), val: fromJSON(&m.Value, lines, bad)})
 		}
 		if n := len(t.Members); n > 0 && t.Members[n-1].Value.AfterExtra != nil {
 			trailing(&t.Members[n-1].Value, lines, bad)
@@ -86,6 +86,15 @@ func fromJSON(v *hujson.Value, lines *lines, bad **Error) value {
 		out.keys = last(all)
 	}
 	return out
+}
+
+// unquote is the text of a string. Few have escapes, and those without are read
+// at once.
+func unquote(l hujson.Literal) string {
+	if n := len(l); n >= 2 && l[0] == '"' && bytes.IndexByte(l, '\\') < 0 {
+		return string(l[1 : n-1])
+	}
+	return l.String()
 }
 
 func trailing(v *hujson.Value, lines *lines, bad **Error) {

@@ -190,9 +190,10 @@ func (c *checker) permission(v value) []engine.Section {
 func keepIntegers(rules []engine.Rule) []engine.Rule {
 	var moved []engine.Rule
 	kept := rules[:0:0]
+	later := latest{rules: rules}
 	for i := range rules {
 		r := &rules[i]
-		if isIndex(r.Pattern) && (r.Action == engine.Deny || r.Action == engine.Ask && after(rules[i+1:], r.Pattern) == engine.Allow) {
+		if isIndex(r.Pattern) && (r.Action == engine.Deny || r.Action == engine.Ask && later.after(i, r.Pattern) == engine.Allow) {
 			if moved == nil {
 				kept = append(kept, rules[:i]...)
 			}
@@ -207,18 +208,41 @@ func keepIntegers(rules []engine.Rule) []engine.Rule {
 	return append(kept, moved...)
 }
 
-// after is what the last of rules that matches a literal value says, and deny
-// if none does or it takes too long to tell.
-func after(rules []engine.Rule, value string) engine.Action {
-	const far = 1000
-	for i, n := len(rules)-1, 0; i >= 0 && n < far; i-- {
-		if pattern.IsLiteral(rules[i].Pattern) {
-			continue
+// latest finds the last rule that matches a value.
+type latest struct {
+	rules    []engine.Rule
+	at       []int // of the rules with wildcards, the last first
+	patterns []pattern.Pattern
+	looks    int
+}
+
+func (l *latest) compile() {
+	l.patterns = []pattern.Pattern{}
+	for i := len(l.rules) - 1; i >= 0; i-- {
+		if text := l.rules[i].Pattern; !pattern.IsLiteral(text) {
+			l.at = append(l.at, i)
+			l.patterns = append(l.patterns, pattern.Compile(text, pattern.Posix))
 		}
-		if p := pattern.Compile(rules[i].Pattern, pattern.Posix); p.Match(value) {
-			return rules[i].Action
+	}
+}
+
+// after is what the last rule behind rule i says that matches a literal value,
+// and deny if none does or it takes too long to tell.
+func (l *latest) after(i int, value string) engine.Action {
+	const far, most = 1000, 2_000_000
+	if l.patterns == nil {
+		l.compile()
+	}
+	for n, at := range l.at {
+		if at <= i || n == far {
+			break
 		}
-		n++
+		if l.looks++; l.looks > most {
+			break
+		}
+		if l.patterns[n].Match(value) {
+			return l.rules[at].Action
+		}
 	}
 	return engine.Deny
 }
