@@ -54,14 +54,16 @@ func upper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
 // Mask replaces every value that a sensitive key name binds in s, as shells,
 // JSON, YAML, URLs and HTTP headers write it: NAME=value, --name value,
-// "name": "value", name: value, scheme://user:value@host. Text that no key
-// names stays as it is.
+// "name": "value", name: value, scheme://user:value@host. A value is a word, or
+// quoted text; that of a header goes on to the end of its line or quotes. Text
+// that no key names stays as it is.
 func Mask(s string) string {
 	if !strings.ContainsAny(s, "=:") && !strings.Contains(s, "--") {
 		return s
 	}
 	var b strings.Builder
 	last := 0
+	var around quoting
 	for i := 0; i < len(s); {
 		if !isWord(s[i]) {
 			i++
@@ -73,12 +75,15 @@ func Mask(s string) string {
 		}
 		name := s[start:i]
 		flag := start >= 2 && s[start-2:start] == "--"
-		from, to, ok := bound(s, i, flag, name)
-		if !ok {
-			if from, to, ok = userInfo(s, i); !ok {
-				continue
-			}
-		} else if !sensitive(name) {
+		from, by, ok := bound(s, i, flag)
+		to := from
+		switch {
+		case ok && sensitive(name):
+			from, to = value(s, from, by, around.at(s, from), header(name))
+		case !ok:
+			from, to, _ = userInfo(s, i)
+		}
+		if to <= from {
 			continue
 		}
 		b.WriteString(s[last:from])
@@ -92,53 +97,158 @@ func Mask(s string) string {
 	return b.String()
 }
 
-// bound finds the value that the name ending at i binds.
-func bound(s string, i int, flag bool, name string) (from, to int, ok bool) {
-	j := i
-	if j < len(s) && (s[j] == '"' || s[j] == '\'') {
-		j++
+// header tells the HTTP headers whose value is more than a word.
+func header(name string) bool {
+	switch strings.ToLower(name) {
+	case "authorization", "proxy-authorization", "cookie", "set-cookie":
+		return true
 	}
-	k := j
-	for k < len(s) && s[k] == ' ' {
-		k++
-	}
-	switch {
-	case k < len(s) && (s[k] == ':' || s[k] == '=') && !strings.HasPrefix(s[k:], "://"):
-		k++
-		for k < len(s) && s[k] == ' ' {
-			k++
-		}
-	case flag && k > j:
-	default:
-		return 0, 0, false
-	}
-	from, to = value(s, k)
-	// An HTTP header names its scheme before the secret.
-	if strings.EqualFold(name, "authorization") || strings.EqualFold(name, "proxy-authorization") {
-		if rest := strings.TrimLeft(s[to:], " "); to > from && to < len(s) && s[to] == ' ' && rest != "" {
-			_, to = value(s, len(s)-len(rest))
-		}
-	}
-	return from, to, to > from
+	return false
 }
 
-// value is the extent of the word or quoted text at k, without its quotes.
-func value(s string, k int) (from, to int) {
-	if k < len(s) && (s[k] == '"' || s[k] == '\'') {
-		q := s[k]
-		for to = k + 1; to < len(s) && s[to] != q; to++ {
-			if s[to] == '\\' && q == '"' && to+1 < len(s) {
-				to++
-			}
+// quoting follows in which of a shell's quotes a text is.
+type quoting struct {
+	read  int  // up to there
+	quote byte // that is open there, or 0
+}
+
+// at returns the quote that is open at i. It must not be asked about an i
+// before the last.
+func (q *quoting) at(s string, i int) byte {
+	for ; q.read < i; q.read++ {
+		switch c := s[q.read]; {
+		case c == '\\' && q.quote != '\'':
+			q.read++
+		case c == q.quote:
+			q.quote = 0
+		case q.quote == 0 && isQuote(c):
+			q.quote = c
 		}
-		return k + 1, to
 	}
-	for to = k; to < len(s) && !strings.ContainsRune(" \t\r\n,;&|)}]\"'", rune(s[to])); to++ {
-		if s[to] == '\\' && to+1 < len(s) {
+	return q.quote
+}
+
+func isQuote(c byte) bool { return c == '"' || c == '\'' }
+
+// blanks is where the blanks at i end. A line that a shell continues is one.
+func blanks(s string, i int) int {
+	for {
+		switch {
+		case i < len(s) && (s[i] == ' ' || s[i] == '\t'):
+			i++
+		case strings.HasPrefix(s[i:], "\\\n"):
+			i += 2
+		default:
+			return i
+		}
+	}
+}
+
+// opening is where the quote that begins at i ends, i if none does. In a text
+// that is quoted itself it has backslashes before it.
+func opening(s string, i int) int {
+	k := i
+	for k < len(s) && s[k] == '\\' {
+		k++
+	}
+	if k < len(s) && isQuote(s[k]) {
+		return k + 1
+	}
+	return i
+}
+
+// bound finds where the value begins that the name ending at i binds, and by
+// what: '=', ':', or a blank after a flag.
+func bound(s string, i int, flag bool) (from int, by byte, ok bool) {
+	j := opening(s, i)
+	k := blanks(s, j)
+	switch {
+	case strings.HasPrefix(s[k:], "+="):
+		return blanks(s, k+2), '=', true
+	case k < len(s) && (s[k] == ':' || s[k] == '=') && !strings.HasPrefix(s[k:], "://"):
+		return blanks(s, k+1), s[k], true
+	}
+	return k, ' ', flag && k > j
+}
+
+// value is the extent of what stands at k, without the quotes around all of it.
+// by binds it, and quote is open there.
+func value(s string, k int, by, quote byte, header bool) (from, to int) {
+	if open := opening(s, k); open > k+1 && (quote != 0 || by == ':') {
+		return escaped(s, k, open)
+	}
+	if k < len(s) && isQuote(s[k]) && s[k] != quote {
+		to = closing(s, k)
+		after := min(to+1, len(s))
+		if quote != 0 || after == len(s) || strings.IndexByte(" \t\r\n,;&|)}]:", s[after]) >= 0 {
+			return k + 1, to
+		}
+		header = false
+	}
+	ends := " \t\r\n;&|)"
+	switch {
+	case header && by == ':':
+		ends = "\r\n"
+	case by == ':':
+		ends += ",}]"
+	}
+	if to = word(s, k, ends, quote); to < len(s) && s[to] == ' ' && scheme(s[k:to]) {
+		to = word(s, blanks(s, to), ends, quote)
+	}
+	return k, to
+}
+
+// word is where the word at k ends, of which a shell may have parts quoted.
+func word(s string, k int, ends string, quote byte) (to int) {
+	for to = k; to < len(s) && s[to] != quote && strings.IndexByte(ends, s[to]) < 0; to++ {
+		switch {
+		case quote == 0 && isQuote(s[to]):
+			to = min(closing(s, to), len(s)-1)
+		case s[to] == '\\' && quote != '\'' && to+1 < len(s):
+			if quote != 0 && s[to+1] == quote {
+				return to // of a quoted text within
+			}
 			to++
 		}
 	}
-	return k, to
+	return to
+}
+
+// scheme tells the words before the secret itself.
+func scheme(word string) bool {
+	switch strings.ToLower(word) {
+	case "bearer", "basic", "token":
+		return true
+	}
+	return false
+}
+
+// closing is where the quote at k is closed, or the end of s.
+func closing(s string, k int) int {
+	to := k + 1
+	for ; to < len(s) && s[to] != s[k]; to++ {
+		if s[to] == '\\' && s[k] == '"' && to+1 < len(s) {
+			to++
+		}
+	}
+	return to
+}
+
+// escaped is the extent of a text whose quote has backslashes before it, from k
+// up to open: it ends at a quote that has no more of them.
+func escaped(s string, k, open int) (from, to int) {
+	slashes := 0
+	for to = open; to < len(s); to++ {
+		switch {
+		case s[to] == '\\':
+			slashes++
+			continue
+		case s[to] == s[open-1] && slashes < open-k:
+			return open, to - slashes
+		}
+		slashes = 0
+	}
+	return open, to
 }
 
 // userInfo finds the password of scheme://user:password@host, where the scheme

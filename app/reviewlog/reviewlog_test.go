@@ -32,6 +32,25 @@ func TestMask(t *testing.T) {
 		{`path=src tokenizer=fast author=me`, `path=src tokenizer=fast author=me`},
 		{`export AWS_SECRET_ACCESS_KEY='q w'`, `export AWS_SECRET_ACCESS_KEY='[masked]'`},
 		{`password=`, `password=`},
+		{`TOKEN=ab'c d'"e f"g run`, `TOKEN=[masked] run`},
+		{`TOKEN='ab'"cd" run`, `TOKEN=[masked] run`},
+		{`TOKEN=a,b}c run`, `TOKEN=[masked] run`},
+		{`TOKEN+=ab run`, `TOKEN+=[masked] run`},
+		{"curl --password\thunter2 x", "curl --password\t[masked] x"},
+		{"curl --password \\\n hunter2 x", "curl --password \\\n [masked] x"},
+		{`curl -d "{\"token\": \"abc\", \"n\": 1}" u`, `curl -d "{\"token\": \"[masked]\", \"n\": 1}" u`},
+		{`curl -d '{"token": "abc", "n": 1}' u`, `curl -d '{"token": "[masked]", "n": 1}' u`},
+		{`sh -c "curl -d \"{\\\"token\\\":\\\"a\\\\\\\"b\\\"}\""`, `sh -c "curl -d \"{\\\"token\\\":\\\"[masked]\\\"}\""`},
+		{`curl -H "Cookie: a=b; c=d" u`, `curl -H "Cookie: [masked]" u`},
+		{`curl -H 'Authorization: Digest username="u", response="r"' u`, `curl -H 'Authorization: [masked]' u`},
+		{"GET / HTTP/1.1\r\nCookie: a=b; c=d\r\nAccept: x", "GET / HTTP/1.1\r\nCookie: [masked]\r\nAccept: x"},
+		{`{"authorization": "Bearer abc", "n": 1}`, `{"authorization": "[masked]", "n": 1}`},
+		{"auth: Bearer abc\nnext: x", "auth: [masked]\nnext: x"},
+		{`authorization=Basic abc run`, `authorization=[masked] run`},
+		{`echo "TOKEN=abc" done`, `echo "TOKEN=[masked]" done`},
+		{`env "TOKEN=it's" run`, `env "TOKEN=[masked]" run`},
+		{`it's TOKEN=abc and`, `it's TOKEN=[masked] and`},
+		{`sh -c "export TOKEN=\"abc\" && run"`, `sh -c "export TOKEN=\"[masked]\" && run"`},
 	} {
 		if got := Mask(c.in); got != c.want {
 			t.Errorf("Mask(%q)\n got %q\nwant %q", c.in, got, c.want)
@@ -42,11 +61,37 @@ func TestMask(t *testing.T) {
 func FuzzMask(f *testing.F) {
 	f.Add("TOKEN=a --token b \"token\": \"c")
 	f.Add("a://b:c@d")
+	f.Add(`{\"token\": \"abc\"} 'x' "y" Cookie: a=b; c`)
 	f.Fuzz(func(t *testing.T, s string) {
 		if got := Mask("password=" + s); len(s) > 0 && isWord(s[0]) && !strings.HasPrefix(got, "password="+mask) {
 			t.Errorf("Mask left %q", got)
 		}
 	})
+}
+
+// TestMaskLeavesNothing writes a secret in every way in which a shell joins the
+// parts of a word, wherever a name binds it: none of it is left.
+func TestMaskLeavesNothing(t *testing.T) {
+	const part = "Zq7"
+	parts := []string{part, `'` + part + `'`, `"` + part + `"`, `' ` + part + ` '`, `" ` + part + `\" "`, `\ ` + part, `\'` + part, `\"` + part, part + `,` + part, part + `}`, part + `$x`}
+	var values []string
+	for _, a := range parts {
+		for _, b := range append(parts, "") {
+			for _, c := range append(parts, "") {
+				values = append(values, a+b+c)
+			}
+		}
+	}
+	for _, form := range []string{"TOKEN=%s", "export TOKEN=%s; ls", "TOKEN+=%s ls", "run --password %s -v", "run --password=%s -v", "a && TOKEN=%s ls || b", "A='x y' TOKEN=%s ls", `A="it's" TOKEN=%s ls`} {
+		for _, v := range values {
+			in := strings.Replace(form, "%s", v, 1)
+			if got := Mask(in); strings.Contains(got, part) {
+				t.Fatalf("Mask(%s) = %s", in, got)
+			} else if rest := form[strings.Index(form, "%s")+2:]; !strings.HasSuffix(got, rest) {
+				t.Fatalf("Mask(%s) = %s, without %q", in, got, rest)
+			}
+		}
+	}
 }
 
 type buffer struct{ bytes.Buffer }
