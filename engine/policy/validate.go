@@ -208,6 +208,11 @@ func keepIntegers(rules []engine.Rule) []engine.Rule {
 	return append(kept, moved...)
 }
 
+const (
+	maxBehind = 1000      // rules that one value is held against
+	maxLooks  = 2_000_000 // and all values together
+)
+
 // latest finds the last rule that matches a value.
 type latest struct {
 	rules    []engine.Rule
@@ -229,17 +234,17 @@ func (l *latest) compile() {
 // after is what the last rule behind rule i says that matches a literal value,
 // and deny if none does or it takes too long to tell.
 func (l *latest) after(i int, value string) engine.Action {
-	const far, most = 1000, 2_000_000
 	if l.patterns == nil {
 		l.compile()
 	}
 	for n, at := range l.at {
-		if at <= i || n == far {
+		if at <= i || n == maxBehind {
 			break
 		}
-		if l.looks++; l.looks > most {
+		if l.looks == maxLooks {
 			break
 		}
+		l.looks++
 		if l.patterns[n].Match(value) {
 			return l.rules[at].Action
 		}
