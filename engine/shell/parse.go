@@ -178,6 +178,21 @@ func (rd *Reader) once(text string) (stmts []*syntax.Stmt, failed error) {
 	return stmts, failed
 }
 
+// word parses text as bash reads it between double quotes.
+func (rd *Reader) word(text string) (w *syntax.Word, failed error) {
+	defer func() {
+		if r := recover(); r != nil {
+			failed = fmt.Errorf("the parser failed: %v", r)
+		}
+	}()
+	src := &source{text: text}
+	w, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Document(src)
+	if src.deep {
+		err = errNested
+	}
+	return w, err
+}
+
 const maxMends = 10
 
 // mended is another text to be read, and why it is not to be trusted.

@@ -81,6 +81,7 @@ type where struct {
 	wrapper int // index of the unit that runs this, or -1
 	layers  int
 	guess   bool
+	literal bool // single quotes quote nothing here
 }
 
 type compound struct {
@@ -551,15 +552,20 @@ func (r *reading) inside(x *syntax.Word, st *state, w where) {
 
 func (r *reading) part(p syntax.WordPart, st *state, w where) {
 	switch p := p.(type) {
-	case *syntax.Lit, *syntax.SglQuoted:
+	case *syntax.Lit:
+	case *syntax.SglQuoted:
+		if w.literal {
+			r.unquoted(p, st, w)
+		}
 	case *syntax.DblQuoted:
+		w.literal = true
 		for _, q := range p.Parts {
 			r.part(q, st, w)
 		}
 	case *syntax.CmdSubst:
 		own := *st
 		in := w
-		in.context, in.whole = ContextCommandSubstitution, nil
+		in.context, in.whole, in.literal = ContextCommandSubstitution, nil, false
 		if p.TempFile || p.ReplyVar {
 			r.stmts(p.Stmts, st, in)
 			return
@@ -568,7 +574,7 @@ func (r *reading) part(p syntax.WordPart, st *state, w where) {
 	case *syntax.ProcSubst:
 		own := *st
 		in := w
-		in.context, in.whole = ContextProcessSubstitution, nil
+		in.context, in.whole, in.literal = ContextProcessSubstitution, nil, false
 		r.stmts(p.Stmts, &own, in)
 	case *syntax.ParamExp:
 		r.arithmetic(p.Index, st, w)
@@ -577,14 +583,20 @@ func (r *reading) part(p syntax.WordPart, st *state, w where) {
 			r.arithmetic(p.Slice.Length, st, w)
 		}
 		if p.Repl != nil {
-			r.inside(p.Repl.Orig, st, w)
-			r.inside(p.Repl.With, st, w)
+			r.insidePattern(p.Repl.Orig, st, w)
+			r.insidePattern(p.Repl.With, st, w)
 		}
 		if p.Exp != nil {
 			if p.Exp.Op == syntax.OtherParamOps && p.Exp.Word != nil && r.raw(p.Exp.Word) == "P" {
 				r.broken("it expands what a variable holds, as @P does")
 			}
-			r.inside(p.Exp.Word, st, w)
+			switch p.Exp.Op {
+			case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull,
+				syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+				r.inside(p.Exp.Word, st, w)
+			default:
+				r.insidePattern(p.Exp.Word, st, w)
+			}
 		}
 		if p.NestedParam != nil {
 			r.part(p.NestedParam, st, w)
@@ -600,7 +612,53 @@ func (r *reading) part(p syntax.WordPart, st *state, w where) {
 	}
 }
 
+// insidePattern is inside for a word in which single quotes quote even between
+// double quotes: the pattern of `"${x#'y'}"`.
+func (r *reading) insidePattern(x *syntax.Word, st *state, w where) {
+	if x == nil {
+		return
+	}
+	for _, p := range x.Parts {
+		if _, ok := p.(*syntax.SglQuoted); !ok {
+			r.part(p, st, w)
+		}
+	}
+}
+
+// unquoted reads the commands between single quotes that bash takes for
+// letters, as it does in `"${x:-'y'}"` and in arithmetic.
+func (r *reading) unquoted(p *syntax.SglQuoted, st *state, w where) {
+	if !strings.ContainsAny(p.Value, "$`\"}") {
+		return
+	}
+	if strings.ContainsAny(p.Value, "\"}") {
+		// To bash the word ends in here.
+		r.broken("it has single quotes in an expansion where they quote nothing")
+	}
+	l := r.limits
+	l.nested++
+	l.depth++
+	defer func() { l.nested--; l.depth-- }()
+	l.payload += len(p.Value)
+	if l.depth > maxDepth || l.nested > maxNested || l.payload > maxPayload {
+		r.broken("it has too many programs in each other")
+		return
+	}
+	x, err := r.rd.word(p.Value)
+	if err != nil {
+		r.broken(reason(err))
+		return
+	}
+	sub := &reading{rd: r.rd, env: r.env, src: p.Value, prog: r.prog, limits: l, offset: r.offset, mute: r.mute, active: r.active, funcs: r.funcs}
+	if sub.offset < 0 {
+		sub.offset = int(p.Pos().Offset())
+	}
+	w.literal = true
+	sub.inside(x, st, w)
+}
+
 func (r *reading) arithmetic(x syntax.ArithmExpr, st *state, w where) {
+	w.literal = true
 	r.limits.depth++
 	defer func() { r.limits.depth-- }()
 	if r.limits.depth > 4*maxDepth {
@@ -660,7 +718,9 @@ func (r *reading) test(x syntax.TestExpr, st *state, w where) {
 func (r *reading) redirect(d *syntax.Redirect, st *state, unit int, w where) {
 	r.inside(d.Word, st, w)
 	if d.Hdoc != nil {
-		r.inside(d.Hdoc, st, w)
+		in := w
+		in.literal = true
+		r.inside(d.Hdoc, st, in)
 	}
 	if d.Word != nil && len(d.Word.Parts) == 1 {
 		if _, ok := d.Word.Parts[0].(*syntax.ProcSubst); ok {
