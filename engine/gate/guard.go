@@ -43,14 +43,14 @@ func (r *run) guardProgram(p *shell.Program, base string) {
 	if r.Guard == nil {
 		return
 	}
-	words := siblings{p: p}
+	words := siblings{p: p, at: -1}
 	for i := range p.Operands {
 		o := &p.Operands[i]
 		d, tree := o.Dir, false
 		if d == shell.Unknown && o.Unit >= 0 && o.Unit < len(p.Units) {
-			u := &p.Units[o.Unit]
-			tree = removes(u) && !(goesInto(u) && words.last(i))
-			if onlyReads(u) {
+			k := words.kind(o.Unit)
+			tree = k.removes && !(k.goesInto && words.ends(i))
+			if k.reads {
 				d = shell.Read
 			}
 		}
@@ -90,6 +90,24 @@ func (r *run) guardProgram(p *shell.Program, base string) {
 type siblings struct {
 	p  *shell.Program
 	of [][]int32 // by unit: places in p.Operands
+
+	at   int // the unit that last was asked about
+	last kinds
+}
+
+// kinds are what a command can do to its words.
+type kinds struct {
+	removes, goesInto, reads, places bool
+	targets                          bool // an option may say where its words go
+}
+
+// kind is what unit u can do. Many words are of one unit, one after the other.
+func (s *siblings) kind(u int) kinds {
+	if s.at != u {
+		c := &s.p.Units[u]
+		s.at, s.last = u, kinds{removes(c), goesInto(c), onlyReads(c), places(c), slices.ContainsFunc(c.Words, namesTarget)}
+	}
+	return s.last
 }
 
 func (s *siblings) unit(u int) []int32 {
@@ -104,8 +122,8 @@ func (s *siblings) unit(u int) []int32 {
 	return s.of[u]
 }
 
-// last reports whether operand i is the last of its unit.
-func (s *siblings) last(i int) bool {
+// ends reports whether operand i is the last of its unit.
+func (s *siblings) ends(i int) bool {
 	list := s.unit(s.p.Operands[i].Unit)
 	return len(list) == 0 || int(list[len(list)-1]) <= i
 }
@@ -118,12 +136,12 @@ const maxPlaced = 64
 // its other words into it: `cp -r x/nod ~/.config` writes ~/.config/nod.
 func (r *run) guardInto(words *siblings, o *shell.Operand, base string) bool {
 	p := words.p
-	if o.Unit < 0 || o.Unit >= len(p.Units) || !places(&p.Units[o.Unit]) {
+	if o.Unit < 0 || o.Unit >= len(p.Units) || !words.kind(o.Unit).places {
 		return false
 	}
 	others := words.unit(o.Unit)
 	if len(others) > maxPlaced+1 {
-		if &p.Operands[others[len(others)-1]] != o && !slices.ContainsFunc(p.Units[o.Unit].Words, namesTarget) {
+		if &p.Operands[others[len(others)-1]] != o && !words.kind(o.Unit).targets {
 			return false
 		}
 		f := r.place.ResolveIn(o.Text, base)
