@@ -155,39 +155,41 @@ func TestOrderOfDifferentSurfacesDoesNotMatter(t *testing.T) {
 }
 
 // TestIndexFindsWhatALookAtEveryRuleFinds holds the index against the list.
-func TestIndexFindsWhatALookAtEveryRuleFinds(t *testing.T) {
+func TestIndexFindsWhatALookAtEveryRuleFinds(t *testing.T) { rapid.Check(t, indexFinds) }
+
+func FuzzIndex(f *testing.F) { f.Fuzz(rapid.MakeFuzz(indexFinds)) }
+
+func indexFinds(t *rapid.T) {
 	letters := []string{"a", "b", "é", "/", " ", "*", "?", " *", "ab", "{a,b}"}
-	rapid.Check(t, func(t *rapid.T) {
-		list := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom(letters), 1, 6), 1, 60).Draw(t, "patterns")
-		var entries []entry
-		for i, p := range list {
-			text := strings.Join(p, "")
-			if i%5 == 0 && pattern.Check("glob:"+text) == nil {
-				text = "glob:" + text
-			}
-			action := Action(i % 3)
-			entries = append(entries, entry{
-				rule: &Rule{Pattern: text, Action: action}, action: action,
-				bare: pattern.IsBare(text), pat: pattern.Compile(text, pattern.Posix),
-			})
+	list := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom(letters), 1, 6), 1, 60).Draw(t, "patterns")
+	var entries []entry
+	for i, p := range list {
+		text := strings.Join(p, "")
+		if i%5 == 0 && pattern.Check("glob:"+text) == nil {
+			text = "glob:" + text
 		}
-		v := strings.Join(rapid.SliceOfN(rapid.SampledFrom(letters[:5]), 0, 7).Draw(t, "value"), "")
-		x := indexOf(entries, rapid.SampledFrom([]int{0, 2, crowd}).Draw(t, "crowd"))
-		for sel := range selection(4) {
-			want := -1
-			for i := range entries {
-				if sel&noAllow != 0 && entries[i].action == Allow || sel&noBare != 0 && entries[i].bare {
-					continue
-				}
-				if entries[i].match(v) {
-					want = i
-				}
+		action := Action(i % 3)
+		entries = append(entries, entry{
+			rule: &Rule{Pattern: text, Action: action}, action: action,
+			bare: pattern.IsBare(text), pat: pattern.Compile(text, pattern.Posix),
+		})
+	}
+	v := strings.Join(rapid.SliceOfN(rapid.SampledFrom(letters[:5]), 0, 12).Draw(t, "value"), "")
+	x := indexOf(entries, rapid.SampledFrom([]int{0, 2, crowd}).Draw(t, "crowd"))
+	for sel := range selection(4) {
+		want := -1
+		for i := range entries {
+			if sel&noAllow != 0 && entries[i].action == Allow || sel&noBare != 0 && entries[i].bare {
+				continue
 			}
-			if got := x.find(v, sel, -1, NewWork(), nil); got != want {
-				t.Fatalf("%q, selection %d: rule %d, want %d", v, sel, got, want)
+			if entries[i].match(v) {
+				want = i
 			}
 		}
-	})
+		if got := x.find(v, sel, -1, NewWork(), nil); got != want {
+			t.Fatalf("%q, selection %d: rule %d, want %d", v, sel, got, want)
+		}
+	}
 }
 
 // TestAClampNeverWidens breaks one layer more.
