@@ -43,7 +43,7 @@ type askView struct {
 	title, meta, reason, note *widget.RichText // reason is why it asks
 	waits                     *widget.RichText
 	position                  *widget.Label
-	previous, next            *widget.Button
+	previous, next            *button
 	nav                       *fyne.Container
 	banner                    *banner
 	sheet                     *sheet
@@ -62,7 +62,6 @@ type askView struct {
 
 	ask    *pipe.Ask
 	answer func(engine.Verdict, string)
-	key    func(*fyne.KeyEvent)
 }
 
 func newAskView(clock Clock, answer func(engine.Verdict, string), step func(int)) *askView {
@@ -76,17 +75,12 @@ func newAskView(clock Clock, answer func(engine.Verdict, string), step func(int)
 	v.waits.Wrapping = fyne.TextWrapOff
 	v.position = widget.NewLabel("")
 	v.position.SizeName = theme.SizeNameCaptionText
-	v.previous = widget.NewButtonWithIcon("", theme.NavigateBackIcon(), func() { step(-1) })
-	v.next = widget.NewButtonWithIcon("", theme.NavigateNextIcon(), func() { step(1) })
+	v.previous, v.next = newButton("", func() { step(-1) }), newButton("", func() { step(1) })
+	v.previous.Icon, v.next.Icon = theme.NavigateBackIcon(), theme.NavigateNextIcon()
 	v.previous.Importance, v.next.Importance = widget.LowImportance, widget.LowImportance
 	v.nav = container.NewHBox(v.position, v.previous, v.next)
 	v.banner = newBanner()
 	v.sheet = newSheet(5)
-	v.sheet.otherKey = func(ev *fyne.KeyEvent) {
-		if v.key != nil {
-			v.key(ev)
-		}
-	}
 
 	v.verbPanel()
 	v.scopePanel()
@@ -123,7 +117,7 @@ func (v *askView) scopePanel() {
 	v.grants.most = 8
 	v.choice = widget.NewRadioGroup([]string{scopeSubagent, scopeSession}, func(string) { v.showScope() })
 	v.choice.Required = true
-	back := widget.NewButton("Back", func() { v.panel(v.verbs) })
+	back := newButton("Back", func() { v.panel(v.verbs) })
 	v.grant = newVerb(v.guard, "Allow for the whole session", widget.HighImportance, func() {
 		if v.choice.Selected == scopeSession {
 			v.answer(engine.ApprovedForServingSession, "")
@@ -151,14 +145,14 @@ func (v *askView) showScope() {
 }
 
 func (v *askView) reasonPanel() {
-	v.because = newReasonEntry()
+	v.because = newReasonEntry(func() { v.panel(v.verbs) })
 	v.because.SetPlaceHolder("Why not? The agent reads this, so say what it should do instead.")
 	v.because.Wrapping = fyne.TextWrapWord
 	v.because.SetMinRowsVisible(3)
 	v.because.OnChanged = func(string) { v.showReason() }
 	v.count = newWords(theme.SizeNameCaptionText, colourQuiet, fyne.TextStyle{})
 	v.count.Wrapping = fyne.TextWrapOff
-	back := widget.NewButton("Back", func() { v.panel(v.verbs) })
+	back := newButton("Back", func() { v.panel(v.verbs) })
 	v.refuse = newVerb(v.guard, "Deny with this reason", widget.HighImportance, func() {
 		v.answer(engine.DeniedWithReason, strings.TrimSpace(v.because.Text))
 	})
@@ -167,14 +161,26 @@ func (v *askView) reasonPanel() {
 
 // A reasonEntry is the field for a reason. Tab leaves it as it leaves any other
 // field: a reason needs no tabs, and who has only a keyboard must get from here
-// to the button.
-type reasonEntry struct{ widget.Entry }
+// to the button. Escape goes back.
+type reasonEntry struct {
+	widget.Entry
+	back func()
+}
 
-func newReasonEntry() *reasonEntry {
-	e := &reasonEntry{}
+func newReasonEntry(back func()) *reasonEntry {
+	e := &reasonEntry{back: back}
 	e.MultiLine = true
 	e.ExtendBaseWidget(e)
 	return e
+}
+
+// TypedKey implements fyne.Focusable.
+func (e *reasonEntry) TypedKey(ev *fyne.KeyEvent) {
+	if ev.Name == fyne.KeyEscape {
+		e.back()
+		return
+	}
+	e.Entry.TypedKey(ev)
 }
 
 // AcceptsTab implements fyne.Tabbable.
@@ -270,7 +276,7 @@ func (v *askView) place(i, known, total int) {
 		return
 	}
 	v.position.SetText(fmt.Sprintf("ask %d of %d", i+1, total))
-	able := func(b *widget.Button, on bool) {
+	able := func(b *button, on bool) {
 		if on {
 			b.Enable()
 		} else {

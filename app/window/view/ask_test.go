@@ -383,6 +383,35 @@ func TestNothingHasTheFocusAtFirst(t *testing.T) {
 }
 
 // Closing, in whatever state, answers nothing.
+// Escape closes the window whatever has the focus.
+func TestEscapeOnAButton(t *testing.T) {
+	for name, button := range map[string]func(v *askView) fyne.Focusable{
+		"of the sheet": func(v *askView) fyne.Focusable { return v.sheet.strip },
+		"that answers": func(v *askView) fyne.Focusable { return v.deny },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.open(s.ask(1, func(q *engine.Question) { q.Value = strings.Repeat("x\n", 100) }))
+			s.askWindow.Canvas().Focus(button(s.Screen.ask))
+			s.key(s.askWindow, fyne.KeyEscape)
+			s.wants(pipe.Up{Type: "hidden"})
+		})
+	}
+}
+
+// Escape leaves the field of the reason, not the ask, and what was typed stays.
+func TestEscapeLeavesTheReason(t *testing.T) {
+	s := newStage(t)
+	s.open(s.ask(1))
+	click(s.verb("Deny with reason…"))
+	s.Screen.ask.because.SetText("no")
+	s.key(s.askWindow, fyne.KeyEscape)
+	if !s.askWindow.(*frame).visible || !s.Screen.ask.verbs.Visible() || s.Screen.ask.because.Text != "no" {
+		t.Error("not back at the answers, or the reason is gone")
+	}
+	s.wants()
+}
+
 func TestClosingAnswersNothing(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -133,8 +133,8 @@ func (v *verb) KeyUp(ev *fyne.KeyEvent) {
 	}
 }
 
-// TypedKey does nothing: it is also called for every repeat of a key.
-func (v *verb) TypedKey(*fyne.KeyEvent) {}
+// TypedKey presses nothing: it is also called for every repeat of a key.
+func (v *verb) TypedKey(ev *fyne.KeyEvent) { passEscape(v, ev) }
 
 // FocusLost forgets a key that is still down.
 func (v *verb) FocusLost() {
@@ -145,6 +145,30 @@ func (v *verb) FocusLost() {
 // typed prolongs the dead time of one who goes on typing what was meant for
 // another window.
 func (v *verb) typed() { v.guard.typed() }
+
+// A button is one that answers nothing.
+type button struct{ widget.Button }
+
+func newButton(text string, act func()) *button {
+	b := &button{}
+	b.Text, b.OnTapped = text, act
+	b.ExtendBaseWidget(b)
+	return b
+}
+
+// TypedKey presses it, or closes its window.
+func (b *button) TypedKey(ev *fyne.KeyEvent) {
+	b.Button.TypedKey(ev)
+	passEscape(b, ev)
+}
+
+// passEscape has the Escape key do for the window what it does where nothing
+// has the focus.
+func passEscape(o fyne.CanvasObject, ev *fyne.KeyEvent) {
+	if c := fyne.CurrentApp().Driver().CanvasForObject(o); ev.Name == fyne.KeyEscape && c != nil && c.OnTypedKey() != nil {
+		c.OnTypedKey()(ev)
+	}
+}
 
 func (g *guard) typed() {
 	if !g.locked && !g.live() {

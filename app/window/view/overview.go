@@ -30,13 +30,13 @@ type overview struct {
 	now    func() time.Time
 
 	status   *widget.RichText
-	pause    *widget.Button
+	pause    *button
 	problems *fyne.Container
 	note     *banner
 	tabs     *container.AppTabs
 
 	waiting, grants, ended, serving *shelf
-	clear                           *widget.Button
+	clear                           *button
 
 	state pipe.Down
 	send  func(pipe.Up)
@@ -52,8 +52,8 @@ func newOverview(w fyne.Window, now func() time.Time, send func(pipe.Up), open f
 	name := newWords(theme.SizeNameHeadingText, theme.ColorNameForeground, fyne.TextStyle{Bold: true})
 	say(name, "Nod")
 	o.status = newWords(theme.SizeNameText, colourQuiet, fyne.TextStyle{})
-	o.pause = widget.NewButton("Pause", func() { o.send(pipe.Up{Type: "pause", On: !o.state.Paused}) })
-	log := widget.NewButton("Open log", func() { o.send(pipe.Up{Type: "openlog"}) })
+	o.pause = newButton("Pause", func() { o.send(pipe.Up{Type: "pause", On: !o.state.Paused}) })
+	log := newButton("Open log", func() { o.send(pipe.Up{Type: "openlog"}) })
 	o.problems = container.New(stack{gap: 4})
 	o.note = newBanner()
 
@@ -61,7 +61,7 @@ func newOverview(w fyne.Window, now func() time.Time, send func(pipe.Up), open f
 	o.grants = newShelf("No grants. “Allow for this session” records one.", item{mono: "x", quiet: "x", more: "x"}, "Revoke", o.revoke)
 	o.ended = newShelf("Nothing was decided yet.", item{text: "x", quiet: "x"}, "", nil)
 	o.serving = newShelf("No inbox is served.", item{text: "x"}, "", nil)
-	o.clear = widget.NewButton("Revoke all", o.revokeAll)
+	o.clear = newButton("Revoke all", o.revokeAll)
 	o.tabs = container.NewAppTabs(
 		container.NewTabItem("Waiting", o.waiting.root),
 		container.NewTabItem("Grants", container.NewBorder(nil, container.New(layout.NewCustomPaddedLayout(4, 0, 0, 0),
@@ -286,7 +286,7 @@ func (s *shelf) shown() {
 type card struct {
 	widget.BaseWidget
 	text, mono, quiet, more *fit
-	button                  *widget.Button
+	button                  *button
 	body                    fyne.CanvasObject
 	act                     func()
 }
@@ -298,7 +298,7 @@ func newCard(verb string) *card {
 		quiet: newFit(theme.SizeNameCaptionText, colourQuiet, fyne.TextStyle{}),
 		more:  newFit(theme.SizeNameCaptionText, colourQuiet, fyne.TextStyle{}),
 	}
-	c.button = widget.NewButton(verb, func() {
+	c.button = newButton(verb, func() {
 		if c.act != nil {
 			c.act()
 		}

@@ -45,7 +45,7 @@ func (s *stage) openNod(d pipe.Down) {
 func (s *stage) nth(text string, i int) *widget.Button {
 	s.t.Helper()
 	for _, o := range s.objects(s.nodWindow) {
-		if b, ok := o.(*widget.Button); ok && b.Text == text {
+		if b := buttonOf(o); b != nil && b.Text == text {
 			if i--; i < 0 {
 				return b
 			}
@@ -146,7 +146,7 @@ func TestRevoke(t *testing.T) {
 			s.wants()
 			if len(tc.click) > 1 {
 				for _, o := range test.LaidOutObjects(s.nodWindow.Canvas().Overlays().Top()) {
-					if b, ok := o.(*widget.Button); ok && b.Text == tc.click[1] {
+					if b := buttonOf(o); b != nil && b.Text == tc.click[1] {
 						test.Tap(b)
 					}
 				}

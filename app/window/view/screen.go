@@ -146,11 +146,6 @@ func (s *Screen) makeAskWindow() {
 	s.ask = newAskView(s.o.Clock, s.answer, s.step)
 	fill(w, s.ask.root, fyne.NewSize(640, 500))
 	w.SetCloseIntercept(s.hideAsk)
-	s.ask.key = func(ev *fyne.KeyEvent) {
-		if ev.Name == fyne.KeyEscape {
-			s.hideAsk()
-		}
-	}
 	s.keys(w, s.hideAsk, s.ask)
 }
 

@@ -36,13 +36,11 @@ type sheet struct {
 	widget.BaseWidget
 	page   *page
 	scroll *container.Scroll
-	strip  *widget.Button
+	strip  *button
 	back   *canvas.Rectangle
 	edge   *canvas.Rectangle
 	rows   float32 // the least height, in rows
 	most   float32 // if set: as high as its texts up to this height, in rows
-
-	otherKey func(*fyne.KeyEvent) // gets the keys that do not scroll, if set
 }
 
 func newSheet(rows float32) *sheet {
@@ -51,7 +49,7 @@ func newSheet(rows float32) *sheet {
 	s.page.ExtendBaseWidget(s.page)
 	s.scroll = container.NewVScroll(s.page)
 	s.scroll.OnScrolled = func(fyne.Position) { s.page.draw() }
-	s.strip = widget.NewButton("", func() { s.by(s.scroll.Size().Height - s.page.rowHeight()) })
+	s.strip = newButton("", func() { s.by(s.scroll.Size().Height - s.page.rowHeight()) })
 	s.strip.Importance = widget.LowImportance
 	s.ExtendBaseWidget(s)
 	return s
@@ -639,8 +637,8 @@ func (p *page) TypedRune(rune) {}
 
 // TypedKey scrolls.
 func (p *page) TypedKey(ev *fyne.KeyEvent) {
-	if !p.sheet.key(ev.Name) && p.sheet.otherKey != nil {
-		p.sheet.otherKey(ev)
+	if !p.sheet.key(ev.Name) {
+		passEscape(p, ev)
 	}
 }
 

@@ -175,10 +175,21 @@ func (s *stage) onScreen(o fyne.CanvasObject) bool {
 	return o.Visible()
 }
 
+// buttonOf is o as a button that answers nothing, or nil.
+func buttonOf(o fyne.CanvasObject) *widget.Button {
+	switch b := o.(type) {
+	case *widget.Button:
+		return b
+	case *button:
+		return &b.Button
+	}
+	return nil
+}
+
 func (s *stage) button(w fyne.Window, text string) *widget.Button {
 	s.t.Helper()
 	for _, o := range s.objects(w) {
-		if b, ok := o.(*widget.Button); ok && b.Text == text && b.Visible() {
+		if b := buttonOf(o); b != nil && b.Text == text && b.Visible() {
 			return b
 		}
 	}
