@@ -3,6 +3,7 @@ package notify
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Budget is how much of a body a server surely shows at once, without a click
@@ -57,9 +58,11 @@ func (c Capabilities) budget(u Urgency) Budget {
 	return b
 }
 
-// Fits reports whether the whole of body would be on screen.
+// Fits reports whether the whole of body would be on screen. However many
+// spaces hang over the ends of its lines, a body of twice the characters that
+// the lines hold does not.
 func (b Budget) Fits(body string) bool {
-	return b.Lines > 0 && b.Columns > 0 && b.lines(b.fold(body)) <= b.Lines
+	return b.Lines > 0 && b.Columns > 0 && utf8.RuneCountInString(body) <= 2*b.Lines*b.Columns && b.lines(b.fold(body)) <= b.Lines
 }
 
 // lines counts the lines that body takes when it is wrapped at spaces, and
@@ -139,20 +142,28 @@ func (b Budget) Cut(body string) string {
 	if b.Fits(body) {
 		return body
 	}
-	runes := []rune(body)
-	keep := max(0, min(len(runes)-1, b.Lines*b.Columns))
+	total := utf8.RuneCountInString(body)
+	keep := max(0, min(total-1, b.Lines*b.Columns))
 	// Where words break decides what fits, so less text may need more lines:
 	// try every length.
-	for keep > 0 && !b.Fits(without(runes, keep)) {
+	for keep > 0 && !b.Fits(without(body, total, keep)) {
 		keep--
 	}
-	return without(runes, keep)
+	return without(body, total, keep)
 }
 
-// without keeps that many runes, rather more of the head than of the tail.
-func without(runes []rune, keep int) string {
+// without keeps that many of the total of s's characters, rather more of the
+// head than of the tail.
+func without(s string, total, keep int) string {
 	tail := keep / 3
-	head := keep - tail
-	mark := fmt.Sprintf(" … %d more characters … ", len(runes)-keep)
-	return strings.TrimSpace(string(runes[:head]) + mark + string(runes[len(runes)-tail:]))
+	head, rest := 0, len(s)
+	for range keep - tail {
+		_, n := utf8.DecodeRuneInString(s[head:])
+		head += n
+	}
+	for range tail {
+		_, n := utf8.DecodeLastRuneInString(s[:rest])
+		rest -= n
+	}
+	return strings.TrimSpace(s[:head] + fmt.Sprintf(" … %d more characters … ", total-keep) + s[rest:])
 }

@@ -120,6 +120,14 @@ func FuzzBudgetCut(f *testing.F) {
 	f.Add(strings.Repeat("x y", 1000), 1, 1)
 	f.Fuzz(func(t *testing.T, body string, lines, columns int) {
 		b := Budget{Lines: min(lines, 20), Columns: min(columns, 1000)} // Cut tries every length that the lines could hold
-		b.Cut(body) // must end and not panic
+		b.Cut(body)                                                     // must end and not panic
 	})
+}
+
+// However many spaces a server may let hang over, no body is whole with them.
+func TestSpacesThatHangOver(t *testing.T) {
+	b := Budget{Lines: 3, Columns: 10}
+	if body := "ls" + strings.Repeat(" ", 1000) + "rm"; b.Fits(body) || !strings.Contains(b.Cut(body), "more characters") {
+		t.Errorf("a thousand spaces count as shown: %q", b.Cut(body))
+	}
 }

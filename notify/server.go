@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -196,7 +197,8 @@ func (d *desktop) reshow() {
 // notify makes the arguments of Notify.
 func (s *server) notify(cfg *Config, replaces uint32, n Note) (Shown, []any) {
 	budget := s.caps.budget(n.Urgency)
-	shown := Shown{Backend: ByDBus, Whole: budget.Fits(clean(n.Body, true))}
+	body := clean(n.Body, true)
+	shown := Shown{Backend: ByDBus, Whole: budget.Fits(body)}
 	var actions []string
 	if s.caps.HasActions {
 		click := ""
@@ -214,12 +216,10 @@ func (s *server) notify(cfg *Config, replaces uint32, n Note) (Shown, []any) {
 			actions = append([]string{defaultKey, clean(click, false)}, actions...)
 		}
 	}
-	body := ""
-	if s.caps.HasBody {
-		body = budget.fold(budget.Cut(clean(n.Body, true)))
-		if s.caps.HasMarkup {
-			body = escape(body)
-		}
+	if !s.caps.HasBody {
+		body = ""
+	} else if body = budget.fold(budget.Cut(body)); s.caps.HasMarkup {
+		body = escape(body)
 	}
 	hints := map[string]dbus.Variant{"urgency": dbus.MakeVariant(byte(n.Urgency))}
 	if n.Category != "" {
@@ -247,8 +247,8 @@ const titleMax = 100
 
 func title(s string) string {
 	s = clean(s, false)
-	if runes := []rune(s); len(runes) > titleMax {
-		return without(runes, titleMax-30)
+	if n := utf8.RuneCountInString(s); n > titleMax {
+		return without(s, n, titleMax-30)
 	}
 	return s
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/nod-agents/nod/app/board"
 	"github.com/nod-agents/nod/app/desk"
@@ -33,7 +32,6 @@ const (
 	noteKey    = "ask-" // and the ask's key
 	callLimit  = 10 * time.Second
 	lateFor    = 5 * time.Second
-	bodyRunes  = 4000 // of a body handed to the notifier, which cuts further
 )
 
 // popups decides what is told by notification, and when:
@@ -192,19 +190,18 @@ func note(a *board.Ask) notify.Note {
 		Title: desk.Title(a.Question), Body: body(a),
 		Click: actReview, Urgency: notify.Critical, Category: "im.received",
 	}
-	if desk.Plain(a) && !strings.Contains(n.Title, "…") && utf8.RuneCountInString(n.Body) <= bodyRunes {
+	if desk.Plain(a) && !strings.Contains(n.Title, "…") {
 		n.Actions = []notify.Action{
 			{Key: actAllow, Label: "Allow once", WholeOnly: true},
 			{Key: actDeny, Label: "Deny", WholeOnly: true},
 		}
-	} else {
-		n.Body = visible.Line(n.Body, bodyRunes)
 	}
 	n.Actions = append(n.Actions, notify.Action{Key: actReview, Label: "Review…"})
 	return n
 }
 
-// body is every fact of a in visible text, the value first.
+// body is every fact of a in visible text, the value first. It is all of it:
+// only the notifier knows how much fits, and says how much it left out.
 func body(a *board.Ask) string {
 	var lines []string
 	for i, f := range desk.Facts(a) {
