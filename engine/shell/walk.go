@@ -585,11 +585,14 @@ func (r *reading) part(p syntax.WordPart, st *state, w where) {
 		if p.Repl != nil {
 			r.insidePattern(p.Repl.Orig, st, w)
 			r.insidePattern(p.Repl.With, st, w)
+			r.processes(p.Repl.Orig, st, w)
+			r.processes(p.Repl.With, st, w)
 		}
 		if p.Exp != nil {
 			if p.Exp.Op == syntax.OtherParamOps && p.Exp.Word != nil && r.raw(p.Exp.Word) == "P" {
 				r.broken("it expands what a variable holds, as @P does")
 			}
+			r.processes(p.Exp.Word, st, w)
 			switch p.Exp.Op {
 			case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull,
 				syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
@@ -635,26 +638,67 @@ func (r *reading) unquoted(p *syntax.SglQuoted, st *state, w where) {
 		// To bash the word ends in here.
 		r.broken("it has single quotes in an expansion where they quote nothing")
 	}
+	r.again(p.Value, int(p.Pos().Offset()), func(sub *reading) {
+		x, err := r.rd.word(p.Value)
+		if err != nil {
+			r.broken(reason(err))
+			return
+		}
+		w.literal = true
+		sub.inside(x, st, w)
+	})
+}
+
+// processes reads a process substitution in a word of an expansion, which the
+// parser takes for text: `${x:-<(y)}`.
+func (r *reading) processes(x *syntax.Word, st *state, w where) {
+	if x == nil || w.literal {
+		return
+	}
+	for _, p := range x.Parts {
+		lit, ok := p.(*syntax.Lit)
+		if !ok || !strings.Contains(lit.Value, "<(") && !strings.Contains(lit.Value, ">(") {
+			continue
+		}
+		r.broken("it has a process substitution in an expansion")
+		text := r.slice(x)
+		for i := 0; i+1 < len(text); i++ {
+			if (text[i] == '<' || text[i] == '>') && text[i+1] == '(' {
+				text = ": " + text[i:]
+				break
+			}
+		}
+		r.again(text, int(x.Pos().Offset()), func(sub *reading) {
+			stmts, _ := r.rd.once(text)
+			for _, s := range stmts {
+				if c, ok := s.Cmd.(*syntax.CallExpr); ok {
+					for _, a := range c.Args {
+						sub.inside(a, st, w)
+					}
+				}
+			}
+		})
+		return
+	}
+}
+
+// again reads text, a part of what is being read that stands at offset, as
+// something else than the parser took it for.
+func (r *reading) again(text string, offset int, read func(sub *reading)) {
 	l := r.limits
 	l.nested++
 	l.depth++
 	defer func() { l.nested--; l.depth-- }()
-	l.payload += len(p.Value)
+	l.payload += len(text)
 	if l.depth > maxDepth || l.nested > maxNested || l.payload > maxPayload {
 		r.broken("it has too many programs in each other")
 		return
 	}
-	x, err := r.rd.word(p.Value)
-	if err != nil {
-		r.broken(reason(err))
-		return
-	}
-	sub := &reading{rd: r.rd, env: r.env, src: p.Value, prog: r.prog, limits: l, offset: r.offset, mute: r.mute, active: r.active, funcs: r.funcs}
+	sub := &reading{rd: r.rd, env: r.env, src: text, prog: r.prog, limits: l, offset: r.offset, mute: r.mute, active: r.active, funcs: r.funcs}
 	if sub.offset < 0 {
-		sub.offset = int(p.Pos().Offset())
+		sub.offset = offset
 	}
-	w.literal = true
-	sub.inside(x, st, w)
+	read(sub)
 }
 
 func (r *reading) arithmetic(x syntax.ArithmExpr, st *state, w where) {
