@@ -5,14 +5,20 @@ import (
 	"os"
 
 	"github.com/nod-agents/nod/app"
+	"github.com/nod-agents/nod/app/early"
 )
 
+// What early could answer never gets here.
 func main() {
-	os.Exit(app.Main(app.Process{
+	p := app.Process{
 		Args:    os.Args[1:],
 		Stdin:   os.Stdin,
 		Stdout:  os.Stdout,
 		Stderr:  os.Stderr,
 		Environ: os.Environ(),
-	}))
+	}
+	if rest := early.Left(); rest != nil {
+		os.Exit(app.End(p, rest.AgentDir, rest.Requester))
+	}
+	os.Exit(app.Main(p))
 }

@@ -14,166 +14,68 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"os"
 	"os/user"
-	"runtime"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/nod-agents/nod/app/agents"
-	"github.com/nod-agents/nod/app/policyfile"
-	"github.com/nod-agents/nod/app/settings"
-)
-
-// Exit codes of every command.
-const (
-	exitDone        = 0
-	exitDenied      = 1
-	exitUsage       = 2
-	exitAsk         = 3
-	exitUnavailable = 4
-	exitInternal    = 70
+	"github.com/nod-agents/nod/app/exit"
+	"github.com/nod-agents/nod/app/ground"
 )
 
 // Process is what Nod takes from the process it runs in.
-type Process struct {
-	Args    []string // without the program's name
-	Stdin   *os.File
-	Stdout  *os.File
-	Stderr  *os.File
-	Environ []string
-}
-
-// getenv reads p's environment; the last setting of a name counts.
-func (p *Process) getenv(name string) string {
-	for i := len(p.Environ) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(p.Environ[i], name+"="); ok {
-			return v
-		}
-	}
-	return ""
-}
-
-// exitError ends the program with its code. A nil err has been reported.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit status %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
-
-// hinted is an error with what to do about it.
-type hinted struct {
-	err  error
-	hint string
-}
-
-func (e *hinted) Error() string { return e.err.Error() }
-func (e *hinted) Unwrap() error { return e.err }
-
-func withHint(err error, hint string) error { return &hinted{err, hint} }
+type Process = ground.Process
 
 // Main runs the command that p names and returns the exit code.
-func Main(p Process) (code int) {
-	defer func() {
-		if r := recover(); r != nil {
-			fmt.Fprintf(p.Stderr, "nod: internal error: %v\n", r)
-			if p.getenv("NOD_DEBUG") != "" {
-				panic(r)
-			}
-			code = exitInternal
+func Main(p Process) int {
+	return p.Guarded(func() int {
+		n, err := locate(p)
+		if err != nil {
+			return exit.Report(p.Stderr, err)
 		}
-	}()
-	n := &nod{Process: p}
-	if err := n.locate(); err != nil {
-		fmt.Fprintf(p.Stderr, "nod: %v\n", err)
-		return exitUsage
-	}
-	root := n.root()
-	root.SetArgs(p.Args)
-	return n.report(root.Execute())
+		root := n.root()
+		root.SetArgs(p.Args)
+		return exit.Report(p.Stderr, root.Execute())
+	})
 }
 
-// report prints err and says which code ends the program.
-func (n *nod) report(err error) int {
-	if err == nil {
-		return exitDone
-	}
-	var exit *exitError
-	var coded interface{ ExitCode() int }
-	code := exitUsage
-	switch {
-	case errors.As(err, &exit):
-		if code = exit.code; exit.err == nil {
-			return code
+// End has the running Nod take back what was granted to a requester that is no
+// more, and returns the exit code: the rest of a hook that was told of its end.
+func End(p Process, agentDir, requester string) int {
+	return p.Guarded(func() int {
+		n, err := locate(p)
+		if err != nil {
+			return exit.Report(p.Stderr, err)
 		}
-	case errors.As(err, &coded):
-		if code = coded.ExitCode(); err.Error() == "" {
-			return code
-		}
-	}
-	fmt.Fprintf(n.Stderr, "nod: %v\n", err)
-	var h *hinted
-	if errors.As(err, &h) {
-		fmt.Fprintf(n.Stderr, "nod: hint: %s\n", h.hint)
-	}
-	return code
+		n.ended(context.Background(), agentDir, requester)
+		return exit.Done
+	})
 }
 
 // nod is what the commands share.
-type nod struct {
-	Process
-	home string
-	dirs policyfile.Dirs
-}
+type nod struct{ *ground.Ground }
 
 // locate finds the user's directories.
-func (n *nod) locate() error {
-	n.home = n.getenv("HOME")
-	if n.home == "" {
+func locate(p Process) (*nod, error) {
+	home := p.Getenv("HOME")
+	if home == "" {
 		u, err := user.Current()
 		if err != nil {
-			return withHint(fmt.Errorf("finding your home directory: %w", err), "set HOME")
+			return nil, exit.WithHint(fmt.Errorf("finding your home directory: %w", err), "set HOME")
 		}
-		n.home = u.HomeDir
+		home = u.HomeDir
 	}
-	n.dirs = policyfile.DirsFrom(n.getenv, n.home, runtime.GOOS)
-	return nil
-}
-
-// settings reads the user's settings.
-func (n *nod) settings() (settings.Settings, error) {
-	path := settings.Path(n.dirs.Config)
-	set, err := settings.Read(path, settings.Place{Home: n.home, AgentDir: n.dirs.Agent})
-	if err != nil {
-		return set, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(set.Hooks)) {
-		if _, known := agents.Find(name); !known && name != "*" {
-			return set, fmt.Errorf("%s: hooks: %q is no agent that Nod knows: they are *, %s", path, name, strings.Join(agents.Names(), ", "))
-		}
-	}
-	return set, nil
+	return &nod{ground.New(p, home)}, nil
 }
 
 // logger writes diagnostics for people to stderr.
 func (n *nod) logger() *slog.Logger {
 	level := slog.LevelWarn
-	if n.getenv("NOD_DEBUG") != "" {
+	if n.Getenv("NOD_DEBUG") != "" {
 		level = slog.LevelDebug
 	}
 	return slog.New(slog.NewTextHandler(n.Stderr, &slog.HandlerOptions{Level: level}))
@@ -200,7 +102,7 @@ there is no display), decides by your rules, and asks you about the rest.`,
 	root.SetVersionTemplate("nod {{.Version}}\n")
 	root.Flags().AddFlagSet(serve.Flags())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return withHint(err, "see: "+c.CommandPath()+" --help")
+		return exit.WithHint(err, "see: "+c.CommandPath()+" --help")
 	})
 	root.AddCommand(serve, n.statusCommand(), n.grantsCommand(), n.logCommand(), n.doctorCommand(), n.demoCommand())
 	root.AddCommand(n.checkCommands()...)
@@ -213,7 +115,7 @@ there is no display), decides by your rules, and asks you about the rest.`,
 		if c.Name() == "completion" {
 			c.Short = "Print a script that completes Nod's commands in your shell"
 			c.RunE = func(*cobra.Command, []string) error {
-				return withHint(errors.New("name the shell"), "as in: nod completion bash")
+				return exit.WithHint(errors.New("name the shell"), "as in: nod completion bash")
 			}
 		}
 	}
@@ -230,11 +132,11 @@ func strict(c *cobra.Command) {
 	takes := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {
 		err := takes(c, args)
-		var h *hinted
+		var h *exit.Hinted
 		if err == nil || errors.As(err, &h) {
 			return err
 		}
-		return withHint(err, "see: "+c.CommandPath()+" --help")
+		return exit.WithHint(err, "see: "+c.CommandPath()+" --help")
 	}
 	for _, sub := range c.Commands() {
 		strict(sub)
@@ -253,7 +155,7 @@ func noArgs(c *cobra.Command, args []string) error {
 	err := fmt.Errorf("unknown command %q", args[0])
 	c.SuggestionsMinimumDistance = 2
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		return withHint(err, "did you mean: "+c.CommandPath()+" "+near[0])
+		return exit.WithHint(err, "did you mean: "+c.CommandPath()+" "+near[0])
 	}
 	return err
 }

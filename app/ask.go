@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nod-agents/nod/app/agents"
+	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/app/visible"
 	"github.com/nod-agents/nod/engine"
 	"github.com/nod-agents/nod/heartbeat"
@@ -45,23 +46,23 @@ Exit code: 0 allowed, 1 denied, 4 nobody could be asked.`,
 			in := map[string]any{}
 			if c.Flags().Changed("session") {
 				if _, err := heartbeat.CheckSession(session); err != nil {
-					return &exitError{exitUsage, fmt.Errorf("--session %q: %w", session, err)}
+					return &exit.Error{Code: exit.Misused, Err: fmt.Errorf("--session %q: %w", session, err)}
 				}
 			}
 			switch {
 			case input != "" && len(args) > 0:
-				return &exitError{exitUsage, errors.New("give VALUE or --input, not both")}
+				return &exit.Error{Code: exit.Misused, Err: errors.New("give VALUE or --input, not both")}
 			case input != "":
 				var wrong *json.UnmarshalTypeError
 				err := json.Unmarshal([]byte(input), &in)
 				switch {
 				case errors.As(err, &wrong) || err == nil && in == nil:
-					return &exitError{exitUsage, errors.New("--input: it is no JSON object")}
+					return &exit.Error{Code: exit.Misused, Err: errors.New("--input: it is no JSON object")}
 				case err != nil:
-					return &exitError{exitUsage, fmt.Errorf("--input: %w", err)}
+					return &exit.Error{Code: exit.Misused, Err: fmt.Errorf("--input: %w", err)}
 				}
 			case len(args) == 0:
-				return withHint(&exitError{exitUsage, errors.New("there is nothing to ask about")}, "name it, as in: nod ask 'rm -rf build'")
+				return exit.WithHint(&exit.Error{Code: exit.Misused, Err: errors.New("there is nothing to ask about")}, "name it, as in: nod ask 'rm -rf build'")
 			default:
 				in[valueKey(tool)] = args[0]
 			}
@@ -101,17 +102,17 @@ func (n *nod) ask(ctx context.Context, tool string, in map[string]any, agent, se
 	defer stop()
 	env := n.agents()
 	if env.Cwd == "" {
-		return &exitError{exitUsage, errors.New("the working directory can't be found")}
+		return &exit.Error{Code: exit.Misused, Err: errors.New("the working directory can't be found")}
 	}
 	if session != "" {
 		env.Target = session
 	}
-	who := engine.Principal{SessionID: n.getenv("PI_SUBAGENT_SESSION_ID"), AgentName: agent}
+	who := engine.Principal{SessionID: n.Getenv("PI_SUBAGENT_SESSION_ID"), AgentName: agent}
 	if who.SessionID == "" {
 		who.SessionID = "ask-" + strconv.Itoa(os.Getppid()) // one shell is one asker
 	}
 	if who.AgentName == "" {
-		who.AgentName = n.getenv("PI_SUBAGENT_CHILD_AGENT")
+		who.AgentName = n.Getenv("PI_SUBAGENT_CHILD_AGENT")
 	}
 	if who.AgentName == "" {
 		who.AgentName = "unknown"
@@ -120,12 +121,12 @@ func (n *nod) ask(ctx context.Context, tool string, in map[string]any, agent, se
 	h := env.Hook(agents.Generic{}, agents.Setting{Mode: agents.Gated, Unserved: agents.UnservedDeny})
 	o := h.Decide(ctx, call, patience)
 
-	code, word := exitDone, "allowed"
+	code, word := exit.Done, "allowed"
 	switch {
 	case o.Unavailable:
-		code, word = exitUnavailable, "unavailable"
+		code, word = exit.Unavailable, "unavailable"
 	case o.Say != agents.Allow:
-		code, word = exitDenied, "denied"
+		code, word = exit.Denied, "denied"
 	}
 	var err error
 	if asJSON {
@@ -140,8 +141,8 @@ func (n *nod) ask(ctx context.Context, tool string, in map[string]any, agent, se
 	if err != nil {
 		return fmt.Errorf("printing the answer: %w", err)
 	}
-	if code != exitDone {
-		return &exitError{code: code}
+	if code != exit.Done {
+		return &exit.Error{Code: code}
 	}
 	return nil
 }

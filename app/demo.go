@@ -15,6 +15,7 @@ import (
 
 	"github.com/nod-agents/nod/app/board"
 	"github.com/nod-agents/nod/app/control"
+	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/app/node"
 	"github.com/nod-agents/nod/app/settings"
 	"github.com/nod-agents/nod/app/visible"
@@ -75,12 +76,12 @@ yours is touched: the child only asks.`,
 func (n *nod) demo(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "nod-demo-")
 	if err != nil {
-		return &exitError{exitInternal, fmt.Errorf("making a directory for the demo: %w", err)}
+		return &exit.Error{Code: exit.Internal, Err: fmt.Errorf("making a directory for the demo: %w", err)}
 	}
 	defer os.RemoveAll(dir)
 	agentDir, policyFile := filepath.Join(dir, "agent"), filepath.Join(dir, "policy.jsonc")
 	if err := os.WriteFile(policyFile, []byte(demoPolicy), 0o600); err != nil {
-		return &exitError{exitInternal, fmt.Errorf("writing the demo's policy: %w", err)}
+		return &exit.Error{Code: exit.Internal, Err: fmt.Errorf("writing the demo's policy: %w", err)}
 	}
 	s := serving{
 		inboxes: []node.Inbox{{AgentDir: agentDir, SessionID: "demo"}},
@@ -141,7 +142,7 @@ func (n *nod) play(ctx context.Context, agentDir, frontend string) error {
 		}
 		say("   → %s\n", told(a.Decision))
 		if a.Verdict == engine.Unavailable {
-			return &exitError{exitUnavailable, errors.New(a.Reason)}
+			return &exit.Error{Code: exit.Unavailable, Err: errors.New(a.Reason)}
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/app/node"
 	"github.com/nod-agents/nod/app/tray"
 	"github.com/nod-agents/nod/app/window"
@@ -35,14 +36,14 @@ func (n *nod) desktop(ctx context.Context, nd *node.Node, log *slog.Logger) fron
 	if err != nil {
 		nd.Problem("window", "Windows cannot be opened, because the program's own file is unknown: "+err.Error())
 	}
-	bus := notify.SessionBus(n.getenv, os.Getuid())
+	bus := notify.SessionBus(n.Getenv, os.Getuid())
 	t := tray.New(tray.Config{
 		Node:       nd,
 		Notifier:   notify.New(ctx, notify.Config{AppName: "Nod", DesktopEntry: assets.AppID, Icon: icon(), BusAddress: bus, Log: log}),
 		BusAddress: bus,
 		Window:     []string{self, "window"},
 		Env:        n.Environ,
-		Desktop:    n.getenv("XDG_CURRENT_DESKTOP"),
+		Desktop:    n.Getenv("XDG_CURRENT_DESKTOP"),
 		Now:        time.Now,
 		Log:        log,
 	})
@@ -67,8 +68,8 @@ func (n *nod) windowCommands() []*cobra.Command {
 		Hidden: true,
 		RunE: func(c *cobra.Command, _ []string) error {
 			hush.Lift()
-			if code := window.Run(c.Context(), n.Stdin, n.Stdout, n.Stderr, n.getenv); code != 0 {
-				return &exitError{code: code}
+			if code := window.Run(c.Context(), n.Stdin, n.Stdout, n.Stderr, n.Getenv); code != 0 {
+				return &exit.Error{Code: code}
 			}
 			return nil
 		},

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nod-agents/nod/app/doctor"
+	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/app/visible"
 	"github.com/nod-agents/nod/notify"
 )
@@ -20,24 +21,24 @@ func (n *nod) doctorCommand() *cobra.Command {
 		Short: "Check what Nod stands on, and say how to mend it",
 		Long:  "Check the display, the tray host, the notification server, file watches, directory modes,\nheartbeats and the hooks of agents.\n\nExit code: 0 if everything works, if only in part; 1 if something does not.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			set, err := n.settings()
+			set, err := n.Settings()
 			if err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), 5*time.Second)
 			defer cancel()
 			findings := doctor.Examine(ctx, doctor.Host{
-				Getenv: n.getenv, Desktop: hasDesktop, Native: alwaysDisplay, BusAddress: notify.SessionBus(n.getenv, os.Getuid()),
-				AgentDirs: set.AgentDirs, Sessions: set.Sessions, ConfigDir: n.dirs.Config, StateDir: n.dirs.State, Proc: "/proc",
+				Getenv: n.Getenv, Desktop: hasDesktop, Native: alwaysDisplay, BusAddress: notify.SessionBus(n.Getenv, os.Getuid()),
+				AgentDirs: set.AgentDirs, Sessions: set.Sessions, ConfigDir: n.Dirs.Config, StateDir: n.Dirs.State, Proc: "/proc",
 			})
 			findings = append(findings, n.hookFindings()...)
 			if !set.SelfProtects() {
 				findings = append(findings, doctor.Finding{Check: "self-protection", Level: doctor.Warn, Says: unprotected, Remedy: "remove selfProtection from the settings"})
 			}
-			code := exitDone
+			code := exit.Done
 			for _, f := range findings {
 				if f.Level == doctor.Bad {
-					code = exitDenied
+					code = exit.Denied
 				}
 				if asJSON {
 					err = printJSON(n.Stdout, f)
@@ -51,8 +52,8 @@ func (n *nod) doctorCommand() *cobra.Command {
 					return fmt.Errorf("printing the findings: %w", err)
 				}
 			}
-			if code != exitDone {
-				return &exitError{code: code}
+			if code != exit.Done {
+				return &exit.Error{Code: code}
 			}
 			return nil
 		},

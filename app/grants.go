@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nod-agents/nod/app/control"
+	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/app/pipe"
 	"github.com/nod-agents/nod/app/visible"
 )
@@ -47,7 +48,7 @@ No command grants anything: that takes a human at the tray or the terminal.`,
 		Short: "Take back single grants",
 		Args: func(_ *cobra.Command, ids []string) error {
 			if len(ids) == 0 {
-				return withHint(errors.New("no grant is named"), "nod grants lists them with their IDs; nod grants clear takes all back")
+				return exit.WithHint(errors.New("no grant is named"), "nod grants lists them with their IDs; nod grants clear takes all back")
 			}
 			return nil
 		},
@@ -76,7 +77,7 @@ func (n *nod) withNod(agentDir *string, do func(context.Context, *control.Client
 	return func(c *cobra.Command, args []string) error {
 		dir := *agentDir
 		if dir == "" {
-			set, err := n.settings()
+			set, err := n.Settings()
 			if err != nil {
 				return err
 			}
@@ -88,7 +89,7 @@ func (n *nod) withNod(agentDir *string, do func(context.Context, *control.Client
 		}
 		client, err := control.Dial(c.Context(), n.place(), dir)
 		if errors.Is(err, control.ErrNotRunning) {
-			return &exitError{exitUnavailable, withHint(fmt.Errorf("no Nod serves %s", dir), "start it with: nod serve")}
+			return &exit.Error{Code: exit.Unavailable, Err: exit.WithHint(fmt.Errorf("no Nod serves %s", dir), "start it with: nod serve")}
 		}
 		if err != nil {
 			return fmt.Errorf("reaching the Nod of %s: %w", dir, err)

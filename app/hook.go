@@ -3,9 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,11 +10,11 @@ import (
 	"github.com/nod-agents/nod/app/agents"
 	"github.com/nod-agents/nod/app/control"
 	"github.com/nod-agents/nod/app/doctor"
-	"github.com/nod-agents/nod/app/settings"
+	"github.com/nod-agents/nod/app/hooks"
 )
 
 // hookCommands are what agents call before they run a tool.
-func (n *nod) hookCommands() []*cobra.Command { return agents.Commands(n.agents()) }
+func (n *nod) hookCommands() []*cobra.Command { return []*cobra.Command{hooks.Command(n.agents())} }
 
 // hookFindings are the agents whose settings have Nod's hook, and what keeps it
 // from running. An agent without it is no finding.
@@ -70,46 +67,5 @@ func (n *nod) ended(ctx context.Context, agentDir, requester string) {
 	}
 }
 
-// agents is what asking needs. The settings are read when they are needed, so
-// that no other command does. Broken ones must not keep a hook from deciding:
-// it goes by the defaults, which are the strict ones, and says so.
-func (n *nod) agents() agents.Env {
-	cwd, _ := os.Getwd() // empty: who needs it says so
-	var read *settings.Settings
-	set := func() *settings.Settings {
-		if read == nil {
-			s, err := n.settings()
-			if err != nil {
-				fmt.Fprintf(n.Stderr, "nod: %v\n", err)
-				s = settings.Settings{Session: "desktop", AgentDirs: []string{n.dirs.Agent}}
-			}
-			read = &s
-		}
-		return read
-	}
-	inboxes := func() string {
-		if n.getenv("PI_CODING_AGENT_DIR") != "" {
-			return n.dirs.Agent
-		}
-		return set().AgentDirs[0]
-	}
-	return agents.Env{
-		Stdin: n.Stdin, Stdout: n.Stdout, Stderr: n.Stderr, Environ: n.Environ, Getenv: n.getenv,
-		Home: n.home, Cwd: cwd, GOOS: runtime.GOOS, Now: time.Now, Dirs: n.dirs,
-		Inboxes: inboxes,
-		Ended:   func(ctx context.Context, requester string) { n.ended(ctx, inboxes(), requester) },
-		Session: func() string { return set().Session },
-		Setting: func(agent string) agents.Setting {
-			h := set().Hook(agent)
-			return agents.Setting{Mode: agents.Mode(h.Mode), Unserved: agents.Unserved(h.Unserved)}
-		},
-		Guard: n.protection(),
-		Executable: func() (string, error) {
-			path, err := os.Executable()
-			if err != nil {
-				return "", err
-			}
-			return filepath.Abs(path)
-		},
-	}
-}
+// agents is what asking needs.
+func (n *nod) agents() agents.Env { return n.Agents(n.ended) }

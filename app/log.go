@@ -18,6 +18,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"github.com/spf13/cobra"
 
+	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/app/reviewlog"
 	"github.com/nod-agents/nod/app/visible"
 )
@@ -199,7 +200,7 @@ func decider(raw json.RawMessage) string {
 }
 
 func errNoLog() error {
-	return withHint(errors.New("there is no review log yet"), "it is made by: nod serve")
+	return exit.WithHint(errors.New("there is no review log yet"), "it is made by: nod serve")
 }
 
 // readLog calls each with every whole line of the file and, if follow is set,

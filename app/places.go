@@ -9,16 +9,16 @@ import (
 
 // place is where the control sockets of this user are.
 func (n *nod) place() control.Place {
-	return control.Place{RuntimeDir: n.getenv("XDG_RUNTIME_DIR"), StateDir: n.dirs.State}
+	return control.Place{RuntimeDir: n.Getenv("XDG_RUNTIME_DIR"), StateDir: n.Dirs.State}
 }
 
 // logPath is the review log's file.
-func (n *nod) logPath() string { return filepath.Join(n.dirs.State, "review.jsonl") }
+func (n *nod) logPath() string { return filepath.Join(n.Dirs.State, "review.jsonl") }
 
 // hasDisplay reports whether a window system is named by the environment, or
 // is always there.
 func (n *nod) hasDisplay() bool {
-	return alwaysDisplay || n.getenv("DISPLAY") != "" || n.getenv("WAYLAND_DISPLAY") != ""
+	return alwaysDisplay || n.Getenv("DISPLAY") != "" || n.Getenv("WAYLAND_DISPLAY") != ""
 }
 
 func absolute(dir string) (string, error) {

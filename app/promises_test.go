@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/nod-agents/nod/app/control"
+	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/app/pipe"
 	"github.com/nod-agents/nod/engine"
 	"github.com/nod-agents/nod/forwarding"
@@ -203,8 +204,8 @@ func TestNoCommandApproves(t *testing.T) {
 	if err := os.Chmod(filepath.Join(h.home, "yes.sh"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	n := &nod{Process: Process{Environ: []string{"HOME=" + h.home}}}
-	if err := n.locate(); err != nil {
+	n, err := locate(Process{Environ: []string{"HOME=" + h.home}})
+	if err != nil {
 		t.Fatal(err)
 	}
 	all := leaves(n.root())
@@ -304,7 +305,7 @@ func TestNoEnvironmentVariableApproves(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patienceHere)
 			defer cancel()
 			c := h.command(ctx, "ask", "--session", "nobody", "rm -rf /")
-			if err := c.Run(); c.ProcessState == nil || c.ProcessState.ExitCode() != exitUnavailable {
+			if err := c.Run(); c.ProcessState == nil || c.ProcessState.ExitCode() != exit.Unavailable {
 				t.Errorf("nod ask ended with %v", err)
 			}
 			h.waits("with every variable set", answer)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/forwarding"
 	"github.com/nod-agents/nod/heartbeat"
 )
@@ -33,13 +34,13 @@ func (n *nod) assignments(k child) ([][2]string, error) {
 	}
 	id, err := heartbeat.CheckSession(target)
 	if err != nil {
-		return nil, &exitError{exitUsage, fmt.Errorf("session %q: %w", target, err)}
+		return nil, &exit.Error{Code: exit.Misused, Err: fmt.Errorf("session %q: %w", target, err)}
 	}
 	list := [][2]string{
 		{forwarding.EnvParentSession, id},
 		{"PI_IS_SUBAGENT", "1"}, // older peers know a child by this only
 	}
-	if n.getenv(forwarding.EnvRouterParent) != "" {
+	if n.Getenv(forwarding.EnvRouterParent) != "" {
 		list = append(list, [2]string{forwarding.EnvRouterParent, ""})
 	}
 	if k.agent != "" {
@@ -61,7 +62,7 @@ to the running Nod. The program's exit code is passed through.`,
 		Example: `  nod run -- pi -p "tidy up the tests"`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return withHint(&exitError{exitUsage, errors.New("no program is named")}, "as in: nod run -- pi -p \"tidy up\"")
+				return exit.WithHint(&exit.Error{Code: exit.Misused, Err: errors.New("no program is named")}, "as in: nod run -- pi -p \"tidy up\"")
 			}
 			return nil
 		},
@@ -76,7 +77,7 @@ to the running Nod. The program's exit code is passed through.`,
 				if errors.As(err, &wrong) {
 					err = wrong.Err // it repeats the name
 				}
-				return &exitError{exitUsage, fmt.Errorf("starting %s: %w", args[0], err)}
+				return &exit.Error{Code: exit.Misused, Err: fmt.Errorf("starting %s: %w", args[0], err)}
 			}
 			inboxes := n.agents().Inboxes()
 			if state, _ := (heartbeat.Reader{Clock: heartbeat.SystemClock()}).Read(forwarding.ServingDir(inboxes), set[0][1]); state != heartbeat.Alive {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/nod-agents/nod/app/control"
+	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/app/link"
 	"github.com/nod-agents/nod/app/node"
 	"github.com/nod-agents/nod/app/policyfile"
@@ -63,7 +64,7 @@ rules and asks you about the rest. Defaults come from the settings file.`,
   nod serve --frontend terminal
   nod serve --session ci --frontend none --exec ./decide.sh`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			set, err := n.settings()
+			set, err := n.Settings()
 			if err != nil {
 				return err
 			}
@@ -120,7 +121,7 @@ func (n *nod) parentAbove(s serving) string {
 	if s.frontend != settings.None || s.program != "" {
 		return ""
 	}
-	id, err := forwarding.Child{Env: n.getenv}.Target()
+	id, err := forwarding.Child{Env: n.Getenv}.Target()
 	if err != nil || slices.ContainsFunc(s.inboxes, func(i node.Inbox) bool { return i.SessionID == id }) {
 		return ""
 	}
@@ -138,7 +139,7 @@ func checkParent(id string, served []node.Inbox) (string, error) {
 		return "", fmt.Errorf("--parent: %w", err)
 	}
 	if slices.ContainsFunc(served, func(i node.Inbox) bool { return i.SessionID == id }) {
-		return "", withHint(fmt.Errorf("--parent: session %q is served here, and a session cannot forward to itself", id),
+		return "", exit.WithHint(fmt.Errorf("--parent: session %q is served here, and a session cannot forward to itself", id),
 			"serve another one, as in: nod serve --session ci --parent "+id)
 	}
 	return id, nil
@@ -179,18 +180,18 @@ func (n *nod) chooseFrontend(name string) (string, error) {
 		case tty:
 			return settings.Terminal, nil
 		}
-		return "", withHint(errors.New("there is neither a display nor a terminal to ask you in"),
+		return "", exit.WithHint(errors.New("there is neither a display nor a terminal to ask you in"),
 			"to decide by rules alone use --frontend none; to let a program answer add --exec PROGRAM")
 	case settings.Desktop:
 		if !hasDesktop {
-			return "", withHint(errors.New("this build has no desktop"), "use --frontend terminal, or a build without -tags headless")
+			return "", exit.WithHint(errors.New("this build has no desktop"), "use --frontend terminal, or a build without -tags headless")
 		}
 		if !display {
-			return "", withHint(errors.New("there is no display"), "set DISPLAY or WAYLAND_DISPLAY, or use --frontend terminal")
+			return "", exit.WithHint(errors.New("there is no display"), "set DISPLAY or WAYLAND_DISPLAY, or use --frontend terminal")
 		}
 	case settings.Terminal:
 		if !tty {
-			return "", withHint(errors.New("stdin and stdout are no terminal"), "run it in a terminal, or use --frontend none")
+			return "", exit.WithHint(errors.New("stdin and stdout are no terminal"), "run it in a terminal, or use --frontend none")
 		}
 	}
 	return name, nil
@@ -218,8 +219,8 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 	cwd, trusted := n.project(log)
 	links := link.New(link.Config{Log: log, Environ: n.Environ})
 	nd := node.New(node.Config{
-		Inboxes: s.inboxes, ConfigDir: n.dirs.Config, Global: s.global, Project: cwd, Trusted: trusted,
-		Home: n.home, Files: policyfile.Disk{}, Human: s.frontend != settings.None || s.program != "" || s.front != nil,
+		Inboxes: s.inboxes, ConfigDir: n.Dirs.Config, Global: s.global, Project: cwd, Trusted: trusted,
+		Home: n.Home, Files: policyfile.Disk{}, Human: s.frontend != settings.None || s.program != "" || s.front != nil,
 		Links:  func(p policy.Settings) []engine.Link { return links.Chain(p) },
 		Now:    time.Now,
 		Parent: s.above(review),
@@ -258,7 +259,7 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 			}
 			return terminal.Run(ctx, terminal.Config{
 				Node: nd, In: n.Stdin, Out: n.Stdout, Now: time.Now, Log: log,
-				Plain: n.getenv("NO_COLOR") != "" || n.getenv("TERM") == "dumb",
+				Plain: n.Getenv("NO_COLOR") != "" || n.Getenv("TERM") == "dumb",
 			})
 		}
 	}
@@ -282,7 +283,7 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 		})
 	}
 	if err := front.run(ctx); err != nil {
-		return &exitError{exitInternal, err}
+		return &exit.Error{Code: exit.Internal, Err: err}
 	}
 	return nil
 }
@@ -390,7 +391,7 @@ func (n *nod) showRunning(ctx context.Context, place control.Place, running *con
 	}
 	defer c.Close()
 	if err := c.Show(ctx); err != nil {
-		return withHint(fmt.Errorf("%w, and %w", running, err), "stop it first, or serve another --agent-dir")
+		return exit.WithHint(fmt.Errorf("%w, and %w", running, err), "stop it first, or serve another --agent-dir")
 	}
 	fmt.Fprintf(n.Stderr, "nod is already running (process %d): showing it\n", running.PID)
 	return nil
@@ -402,7 +403,7 @@ func (n *nod) project(log interface{ Warn(string, ...any) }) (dir string, truste
 	if err != nil {
 		return "", false
 	}
-	trusted, err = trust.Open(n.dirs.State).Trusted(dir)
+	trusted, err = trust.Open(n.Dirs.State).Trusted(dir)
 	if err != nil {
 		log.Warn("reading which projects are trusted", "error", err)
 	}
@@ -412,7 +413,7 @@ func (n *nod) project(log interface{ Warn(string, ...any) }) (dir string, truste
 // fieldWidth is the longest field of the review log, from the policy.
 func (n *nod) fieldWidth(s serving) int {
 	p := policy.NewLoader(policyfile.Disk{}, false).Load(policy.Places{
-		AgentDir: s.inboxes[0].AgentDir, ConfigDir: n.dirs.Config, Global: s.global, Home: n.home,
+		AgentDir: s.inboxes[0].AgentDir, ConfigDir: n.Dirs.Config, Global: s.global, Home: n.Home,
 	})
 	return p.Settings.ReviewLogFieldMaxWidth
 }

@@ -42,7 +42,7 @@ func (n *nod) statusCommand() *cobra.Command {
 		Long: `Tell who serves what, as an agent would read it before it forwards an ask:
 alive, absent, dead_pid (its process is gone) or stale (not refreshed for 5 s).`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			set, err := n.settings()
+			set, err := n.Settings()
 			if err != nil {
 				return err
 			}

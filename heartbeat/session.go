@@ -3,7 +3,7 @@ package heartbeat
 import (
 	"errors"
 	"fmt"
-	"net/url"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -60,9 +60,31 @@ func Encode(id string) string {
 // Decode is the inverse of Encode, for listing what is on disk. A name that
 // Encode cannot have made is an error.
 func Decode(name string) (string, error) {
-	id, err := url.PathUnescape(name)
-	if err != nil || Encode(id) != name || !utf8.ValidString(id) {
+	id, ok := unescape(name)
+	if !ok || Encode(id) != name || !utf8.ValidString(id) {
 		return "", fmt.Errorf("%q is no encoded session id", name)
 	}
 	return id, nil
+}
+
+// unescape replaces each %XX by the byte it stands for. Package net/url would
+// bring the network's addresses into every hook.
+func unescape(text string) (string, bool) {
+	var b strings.Builder
+	for {
+		head, rest, escaped := strings.Cut(text, "%")
+		b.WriteString(head)
+		if !escaped {
+			return b.String(), true
+		}
+		if len(rest) < 2 {
+			return "", false
+		}
+		c, err := strconv.ParseUint(rest[:2], 16, 8)
+		if err != nil {
+			return "", false
+		}
+		b.WriteByte(byte(c))
+		text = rest[2:]
+	}
 }

@@ -6,22 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/nod-agents/nod/engine"
 )
-
-func TestMain(m *testing.M) {
-	if os.Getenv("NOD_TEST_HOOK") != "" {
-		os.Exit(runAsNod())
-	}
-	goleak.VerifyTestMain(m)
-}
 
 // said is a Gate that says one thing.
 type said Ruling

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/nod-agents/nod/app/exit"
 )
 
 // site is where one agent's hooks are written.
@@ -308,18 +308,15 @@ func indented(v any) (string, error) {
 	return b.String(), nil
 }
 
-// where is the flag that says whose settings are meant.
-type where struct{ project bool }
+// Where says whose settings are meant: the user's, or those of the project in the
+// working directory.
+type Where struct{ Project bool }
 
-func (w *where) add(c *cobra.Command) {
-	c.Flags().BoolVar(&w.project, "project", false, "the settings of the project in the working directory, instead of yours")
-}
-
-func (env Env) site(w where) (site, error) {
+func (env Env) site(w Where) (site, error) {
 	s := site{Home: env.Home, Config: env.Dirs.Config, Getenv: env.Getenv}
-	if w.project {
+	if w.Project {
 		if env.Cwd == "" {
-			return s, usage("--project: the working directory can't be found")
+			return s, exit.Usage("--project: the working directory can't be found")
 		}
 		s.Project = env.Cwd
 	}
@@ -329,26 +326,26 @@ func (env Env) site(w where) (site, error) {
 func (env Env) ledger() ledger { return ledger{filepath.Join(env.Dirs.State, "hooks")} }
 
 func findInstaller(name string) (installer, error) {
-	a, err := find(name)
+	a, err := FindOr(name)
 	if err != nil {
 		return nil, err
 	}
 	i, ok := a.(installer)
 	if !ok {
-		return nil, usage("%s has no settings that Nod knows: have the agent run `nod hook %s` before each tool", name, name)
+		return nil, exit.Usage("%s has no settings that Nod knows: have the agent run `nod hook %s` before each tool", name, name)
 	}
 	return i, nil
 }
 
 // setup is what install would write for a.
-func (env Env) setup(a installer, w where, f flags) (setup, error) {
+func (env Env) setup(a installer, w Where, f Flags) (setup, error) {
 	at, err := env.site(w)
 	if err != nil {
 		return setup{}, err
 	}
 	program, err := env.Executable()
 	if err != nil {
-		return setup{}, &ExitError{Code: 70, Err: fmt.Errorf("finding this program: %w", err)}
+		return setup{}, &exit.Error{Code: exit.Internal, Err: fmt.Errorf("finding this program: %w", err)}
 	}
 	mode := f.setting(env.Setting(a.Name())).Mode
 	return a.setup(at, mode, func(event string, host time.Duration) []string {
@@ -356,11 +353,11 @@ func (env Env) setup(a installer, w where, f flags) (setup, error) {
 		if event != "" {
 			words = append(words, event)
 		}
-		if f.mode != "" {
-			words = append(words, "--mode", f.mode)
+		if f.Mode != "" {
+			words = append(words, "--mode", f.Mode)
 		}
-		if f.unserved != "" {
-			words = append(words, "--unserved", f.unserved)
+		if f.Unserved != "" {
+			words = append(words, "--unserved", f.Unserved)
 		}
 		if host != a.Timeout() {
 			words = append(words, "--host-timeout", fmt.Sprintf("%gs", host.Seconds()))
@@ -369,71 +366,49 @@ func (env Env) setup(a installer, w where, f flags) (setup, error) {
 	}), nil
 }
 
-func installCommand(env Env) *cobra.Command {
-	var w where
-	var f flags
-	var trusted bool
-	c := &cobra.Command{
-		Use:   "install AGENT",
-		Short: "Put the hook into an agent's settings",
-		Long: `Put the hook into an agent's settings. Everything else in the file stays as it is, comments and
-order included; a copy of it is kept. Run again, it changes nothing, or brings the hook up to date.`,
-		Example: "  nod hook install claude-code\n  nod hook install codex --trust\n  nod hook install gemini --project --mode advise",
-		Args:    oneAgent,
-		RunE: func(c *cobra.Command, args []string) error {
-			a, err := findInstaller(args[0])
-			if err != nil {
-				return err
-			}
-			if err := f.check(); err != nil {
-				return err
-			}
-			t, canTrust := a.(truster)
-			if trusted && !canTrust {
-				return usage("--trust: %s knows no trust in single hooks", a.Title())
-			}
-			s, err := env.setup(a, w, f)
-			if err != nil {
-				return err
-			}
-			changed, err := env.install(a.Name(), &s)
-			if err != nil {
-				return err
-			}
-			if changed {
-				fmt.Fprintf(env.Stdout, "%s: the hook is in %s\n", a.Title(), s.file)
-			} else {
-				fmt.Fprintf(env.Stdout, "%s: the hook was in %s already\n", a.Title(), s.file)
-			}
-			notes := s.notes
-			if text, _, err := read(s.file); err == nil {
-				if warning := s.unread(a.Title(), text); warning != "" {
-					notes = append([]string{warning}, notes...)
-				}
-			}
-			if trusted {
-				if err := t.trust(c.Context(), env, s.file); err != nil {
-					return &ExitError{Code: 2, Err: fmt.Errorf("the hook is in place, but %s does not trust it: %w", a.Title(), err)}
-				}
-				fmt.Fprintf(env.Stdout, "%s trusts it\n", a.Title())
-			} else if canTrust {
-				notes = append(notes, t.untrusted())
-			}
-			for _, n := range notes {
-				fmt.Fprintln(env.Stderr, "nod: note: "+n)
-			}
-			return nil
-		},
+// Install puts the hook into the settings of the agent of that name, and has the
+// agent trust it if so asked, where it knows such a thing.
+func (env Env) Install(ctx context.Context, name string, w Where, f Flags, trusted bool) error {
+	a, err := findInstaller(name)
+	if err != nil {
+		return err
 	}
-	w.add(c)
-	f.add(c)
-	c.Flags().BoolVar(&trusted, "trust", false, "tell the agent that you trust the hook, where it asks (codex)")
-	return c
-}
-
-func oneAgent(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usage("name one agent: %s", strings.Join(Names(), ", "))
+	if err := f.Check(); err != nil {
+		return err
+	}
+	t, canTrust := a.(truster)
+	if trusted && !canTrust {
+		return exit.Usage("--trust: %s knows no trust in single hooks", a.Title())
+	}
+	s, err := env.setup(a, w, f)
+	if err != nil {
+		return err
+	}
+	changed, err := env.install(a.Name(), &s)
+	if err != nil {
+		return err
+	}
+	if changed {
+		fmt.Fprintf(env.Stdout, "%s: the hook is in %s\n", a.Title(), s.file)
+	} else {
+		fmt.Fprintf(env.Stdout, "%s: the hook was in %s already\n", a.Title(), s.file)
+	}
+	notes := s.notes
+	if text, _, err := read(s.file); err == nil {
+		if warning := s.unread(a.Title(), text); warning != "" {
+			notes = append([]string{warning}, notes...)
+		}
+	}
+	if trusted {
+		if err := t.trust(ctx, env, s.file); err != nil {
+			return &exit.Error{Code: exit.Misused, Err: fmt.Errorf("the hook is in place, but %s does not trust it: %w", a.Title(), err)}
+		}
+		fmt.Fprintf(env.Stdout, "%s trusts it\n", a.Title())
+	} else if canTrust {
+		notes = append(notes, t.untrusted())
+	}
+	for _, n := range notes {
+		fmt.Fprintln(env.Stderr, "nod: note: "+n)
 	}
 	return nil
 }
@@ -454,7 +429,7 @@ func (env Env) install(agent string, s *setup) (bool, error) {
 	}
 	now, before, want, mode, err := s.install(agent, r)
 	if err != nil {
-		return false, &ExitError{Code: 2, Err: err}
+		return false, &exit.Error{Code: exit.Misused, Err: err}
 	}
 	changed := false
 	if s.helper != "" {
@@ -488,37 +463,26 @@ func (env Env) install(agent string, s *setup) (bool, error) {
 	return true, nil
 }
 
-func uninstallCommand(env Env) *cobra.Command {
-	var w where
-	c := &cobra.Command{
-		Use:   "uninstall AGENT",
-		Short: "Take the hook out of an agent's settings",
-		Long: `Take the hook out of an agent's settings. If nobody changed the file since install put the hook
-there, it is afterwards what it was before, byte for byte; else only the hook is taken out.`,
-		Args: oneAgent,
-		RunE: func(_ *cobra.Command, args []string) error {
-			a, err := findInstaller(args[0])
-			if err != nil {
-				return err
-			}
-			s, err := env.setup(a, w, flags{})
-			if err != nil {
-				return err
-			}
-			changed, err := env.uninstall(a.Name(), &s)
-			switch {
-			case err != nil:
-				return err
-			case !changed:
-				fmt.Fprintf(env.Stdout, "%s: there is no hook of Nod's in %s\n", a.Title(), s.file)
-			default:
-				fmt.Fprintf(env.Stdout, "%s: the hook is out of %s\n", a.Title(), s.file)
-			}
-			return nil
-		},
+// Uninstall takes the hook out of the settings of the agent of that name.
+func (env Env) Uninstall(name string, w Where) error {
+	a, err := findInstaller(name)
+	if err != nil {
+		return err
 	}
-	w.add(c)
-	return c
+	s, err := env.setup(a, w, Flags{})
+	if err != nil {
+		return err
+	}
+	changed, err := env.uninstall(a.Name(), &s)
+	switch {
+	case err != nil:
+		return err
+	case !changed:
+		fmt.Fprintf(env.Stdout, "%s: there is no hook of Nod's in %s\n", a.Title(), s.file)
+	default:
+		fmt.Fprintf(env.Stdout, "%s: the hook is out of %s\n", a.Title(), s.file)
+	}
+	return nil
 }
 
 func (env Env) uninstall(agent string, s *setup) (bool, error) {
@@ -533,12 +497,12 @@ func (env Env) uninstall(agent string, s *setup) (bool, error) {
 	}
 	if s.whole != nil && now != nil {
 		if commands, err := written(agent, s.file, now, true); err != nil || len(commands) == 0 {
-			return false, usage("%s is not as Nod wrote it: remove it yourself if it is not needed", s.file)
+			return false, exit.Usage("%s is not as Nod wrote it: remove it yourself if it is not needed", s.file)
 		}
 	}
 	before, err := stripped(agent, s.file, now, s.whole != nil, append(s.parts, everywhere(s.parts)...), r)
 	if err != nil {
-		return false, &ExitError{Code: 2, Err: err}
+		return false, &exit.Error{Code: exit.Misused, Err: err}
 	}
 	changed := false
 	if s.helper != "" {
@@ -588,66 +552,50 @@ type Installed struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-func statusCommand(env Env) *cobra.Command {
-	var w where
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "status [AGENT]",
-		Short: "Say which agents have the hook",
-		Long:  "Say which agents have the hook in their settings, whether it is up to date, and what keeps it from being run.\n\nExit code: 0 if everything named is in place, 1 if not.",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage("name one agent, or none for all")
-			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			var list []installer
-			for _, a := range All() {
-				if i, ok := a.(installer); ok && len(args) == 0 {
-					list = append(list, i)
-				}
-			}
-			if len(args) == 1 {
-				i, err := findInstaller(args[0])
-				if err != nil {
-					return err
-				}
-				list = append(list, i)
-			}
-			all := true
-			for _, a := range list {
-				st, err := env.state(a, w)
-				if err != nil {
-					return err
-				}
-				all = all && st.State == "installed"
-				if asJSON {
-					data, err := marshal(st)
-					if err != nil {
-						return fmt.Errorf("writing the status: %w", err)
-					}
-					if _, err := env.Stdout.Write(data); err != nil {
-						return fmt.Errorf("writing the status: %w", err)
-					}
-					continue
-				}
-				fmt.Fprintf(env.Stdout, "%-12s %-10s %s\n", a.Name(), st.State, st.File)
-				for _, text := range append([]string{st.Problem}, st.Warnings...) {
-					if text != "" {
-						fmt.Fprintln(env.Stdout, "             "+oneLine(text))
-					}
-				}
-			}
-			if !all && len(args) == 1 {
-				return &ExitError{Code: 1}
-			}
-			return nil
-		},
+// Status says how the hook of the agent of that name stands, or each agent's if
+// the name is empty. A named one that is not in place is an error.
+func (env Env) Status(name string, w Where, asJSON bool) error {
+	var list []installer
+	for _, a := range All() {
+		if i, ok := a.(installer); ok && name == "" {
+			list = append(list, i)
+		}
 	}
-	w.add(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per agent")
-	return c
+	if name != "" {
+		i, err := findInstaller(name)
+		if err != nil {
+			return err
+		}
+		list = append(list, i)
+	}
+	all := true
+	for _, a := range list {
+		st, err := env.state(a, w)
+		if err != nil {
+			return err
+		}
+		all = all && st.State == "installed"
+		if asJSON {
+			data, err := marshal(st)
+			if err != nil {
+				return fmt.Errorf("writing the status: %w", err)
+			}
+			if _, err := env.Stdout.Write(data); err != nil {
+				return fmt.Errorf("writing the status: %w", err)
+			}
+			continue
+		}
+		fmt.Fprintf(env.Stdout, "%-12s %-10s %s\n", a.Name(), st.State, st.File)
+		for _, text := range append([]string{st.Problem}, st.Warnings...) {
+			if text != "" {
+				fmt.Fprintln(env.Stdout, "             "+oneLine(text))
+			}
+		}
+	}
+	if !all && name != "" {
+		return &exit.Error{Code: exit.Denied}
+	}
+	return nil
 }
 
 // Installed is how the hooks stand that are in the user's settings. What can't
@@ -656,7 +604,7 @@ func (env Env) Installed() []Installed {
 	var list []Installed
 	for _, a := range All() {
 		if i, ok := a.(installer); ok {
-			if st, err := env.state(i, where{}); err == nil && st.State != "absent" {
+			if st, err := env.state(i, Where{}); err == nil && st.State != "absent" {
 				list = append(list, st)
 			}
 		}
@@ -664,8 +612,8 @@ func (env Env) Installed() []Installed {
 	return list
 }
 
-func (env Env) state(a installer, w where) (Installed, error) {
-	s, err := env.setup(a, w, flags{})
+func (env Env) state(a installer, w Where) (Installed, error) {
+	s, err := env.setup(a, w, Flags{})
 	if err != nil {
 		return Installed{}, err
 	}
@@ -692,7 +640,7 @@ func (env Env) state(a installer, w where) (Installed, error) {
 		if warning := s.unread(a.Title(), now); warning != "" {
 			st.Warnings = append(st.Warnings, warning)
 		}
-		if t, ok := a.(truster); ok && !w.project {
+		if t, ok := a.(truster); ok && !w.Project {
 			if doubt := t.doubts(s.file); doubt != "" {
 				st.Warnings = append(st.Warnings, doubt)
 			}

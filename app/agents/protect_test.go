@@ -25,8 +25,8 @@ func TestHookFiles(t *testing.T) {
 			continue
 		}
 		t.Run(a.Name(), func(t *testing.T) {
-			for _, w := range []where{{false}, {true}} {
-				s, err := env.setup(i, w, flags{})
+			for _, w := range []Where{{false}, {true}} {
+				s, err := env.setup(i, w, Flags{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -34,13 +34,13 @@ func TestHookFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 				called, looked := env.HookFiles(project)
-				other, err := env.setup(i, where{!w.project}, flags{})
+				other, err := env.setup(i, Where{!w.Project}, Flags{})
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, f := range []string{s.file, other.file} {
 					if !slices.Contains(called, f) || !slices.Contains(looked, f) {
-						t.Errorf("project %v: %s is not among %q", w.project, f, called)
+						t.Errorf("project %v: %s is not among %q", w.Project, f, called)
 					}
 				}
 				if _, err := env.uninstall(a.Name(), &s); err != nil {

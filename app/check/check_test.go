@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nod-agents/nod/app/exit"
 )
 
 // house is a home directory with a project in it.
@@ -60,14 +62,14 @@ func (h *house) run(stdin string, args ...string) (stdout, stderr string, code i
 	root.SetOut(io.Discard)
 	root.SetErr(io.Discard)
 	err := root.Execute()
-	var exit *ExitError
+	var coded *exit.Error
 	switch {
 	case err == nil:
-	case errors.As(err, &exit):
-		code = exit.Code
-		errs.WriteString(exit.Error())
+	case errors.As(err, &coded):
+		code = coded.Code
+		errs.WriteString(coded.Error())
 	default:
-		code = exitUsage // as the program does for cobra's own errors
+		code = exit.Misused // as the program does for cobra's own errors
 		errs.WriteString(err.Error())
 	}
 	return out.String(), errs.String(), code
@@ -158,7 +160,7 @@ func TestCheckRefuses(t *testing.T) {
 		"list and a directory": {"trust", "--list", "."},
 	} {
 		h.write("file", "")
-		if out, errs, code := h.run("", args...); code != exitUsage || errs == "" || out != "" {
+		if out, errs, code := h.run("", args...); code != exit.Misused || errs == "" || out != "" {
 			t.Errorf("%s: exit %d, stderr %q, stdout %q", name, code, errs, out)
 		}
 	}
@@ -174,7 +176,7 @@ func TestHints(t *testing.T) {
 		"see: nod check --help":                                  {"check", "-q"},
 		"quote the value if it has blanks":                       {"check", "bash", "ls", "x"},
 	} {
-		if _, errs, code := h.run("", args...); code != exitUsage || !strings.Contains(errs, want) {
+		if _, errs, code := h.run("", args...); code != exit.Misused || !strings.Contains(errs, want) {
 			t.Errorf("%q: exit %d, %q, want %q", args, code, errs, want)
 		}
 	}
@@ -184,7 +186,7 @@ func TestCheckJSON(t *testing.T) {
 	h := newHouse(t)
 	h.write(nodGlobal, somePolicy)
 	out, _, code := h.run("", "check", "--json", "bash", "git push --force")
-	if code != exitDeny {
+	if code != exit.Denied {
 		t.Errorf("exit %d", code)
 	}
 	var got map[string]any
@@ -209,7 +211,7 @@ func TestBrokenPolicyIsTold(t *testing.T) {
 	h := newHouse(t)
 	h.write(peerGlobal, `{"permission": {"bash": "alow"}}`)
 	out, errs, code := h.run("", "check", "bash", "ls")
-	if code != exitAsk || !strings.Contains(errs, "config.json:1:25: permission.bash: ") || !strings.Contains(errs, `did you mean "allow"?`) || !strings.Contains(out, "a policy file is broken") {
+	if code != exit.Asks || !strings.Contains(errs, "config.json:1:25: permission.bash: ") || !strings.Contains(errs, `did you mean "allow"?`) || !strings.Contains(out, "a policy file is broken") {
 		t.Errorf("exit %d\n%s\n%s", code, errs, out)
 	}
 	h.write(peerGlobal, `{"permission": {"bash": "allow"}}`)
@@ -221,7 +223,7 @@ func TestBrokenPolicyIsTold(t *testing.T) {
 		t.Fatal("not trusted")
 	}
 	out, errs, code = h.run("", "check", "bash", "ls")
-	if code != exitAsk || !strings.Contains(errs, "every allow asks") || !strings.Contains(out, "so every allow asks") {
+	if code != exit.Asks || !strings.Contains(errs, "every allow asks") || !strings.Contains(out, "so every allow asks") {
 		t.Errorf("exit %d\n%s\n%s", code, errs, out)
 	}
 }
@@ -249,7 +251,7 @@ func TestBatch(t *testing.T) {
 		line(map[string]any{"id": "win", "platform": "win32", "cwd": `C:\Proj`, "projectDir": h.cwd, "tool": "read", "input": map[string]any{"path": `c:\proj\x`}, "policy": map[string]any{"read": "allow"}}) +
 		strings.TrimSuffix(line(map[string]any{"id": "last", "cwd": h.cwd, "tool": "bash", "input": map[string]any{"command": "ls"}, "session": []any{}}), "\n")
 	out, _, code := h.run(in, "check", "--batch")
-	if code != exitUsage {
+	if code != exit.Misused {
 		t.Errorf("exit %d", code)
 	}
 	var got []map[string]any
@@ -298,11 +300,11 @@ func TestPolicyCheck(t *testing.T) {
 	h.write("project/mine.jsonc", `{"permission": {"bash": "aks"}}`)
 	out, _, code = h.run("", "policy", "check", "--json", "mine.jsonc")
 	var f finding
-	if err := json.Unmarshal([]byte(out), &f); err != nil || code != exitUsage || f.Level != "error" || f.Line != 1 || f.Key != "permission.bash" || f.Remedy == "" {
+	if err := json.Unmarshal([]byte(out), &f); err != nil || code != exit.Misused || f.Level != "error" || f.Line != 1 || f.Key != "permission.bash" || f.Remedy == "" {
 		t.Errorf("exit %d, %s, %v", code, out, err)
 	}
 	h.write("project/config.json", `{"links": {}}`)
-	if out, _, code := h.run("", "policy", "check", "config.json"); code != exitUsage || !strings.Contains(out, "only Nod knows this") {
+	if out, _, code := h.run("", "policy", "check", "config.json"); code != exit.Misused || !strings.Contains(out, "only Nod knows this") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 }
@@ -355,7 +357,7 @@ func TestTrust(t *testing.T) {
 			t.Errorf("exit %d, want %d", code, want)
 		}
 	}
-	check(exitAsk)
+	check(exit.Asks)
 	if out, _, code := h.run("", "trust", filepath.Join(h.home, "link")); code != 0 || out != "trusted "+h.cwd+"\n" {
 		t.Errorf("exit %d, %s", code, out)
 	}
@@ -373,7 +375,7 @@ func TestTrust(t *testing.T) {
 	if out, _, _ := h.run("", "untrust"); out != "no longer trusted "+h.cwd+"\n" {
 		t.Errorf("got %s", out)
 	}
-	check(exitAsk)
+	check(exit.Asks)
 	if out, _, code := h.run("", "untrust"); code != 0 || !strings.HasPrefix(out, "was not trusted ") {
 		t.Errorf("exit %d, %s", code, out)
 	}
@@ -382,7 +384,7 @@ func TestTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, errs, code := h.run("", "check", "bash", "ls")
-	if code != exitAsk || !strings.Contains(errs, "remove the file") {
+	if code != exit.Asks || !strings.Contains(errs, "remove the file") {
 		t.Errorf("a broken store trusts nobody: exit %d, %s", code, errs)
 	}
 }

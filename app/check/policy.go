@@ -1,15 +1,15 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/nod-agents/nod/app/exit"
+	"github.com/nod-agents/nod/app/judge"
 	"github.com/nod-agents/nod/app/policyfile"
 	"github.com/nod-agents/nod/app/visible"
 	"github.com/nod-agents/nod/assets"
@@ -31,12 +31,12 @@ func policyCommand(env Env) *cobra.Command {
 				names = append(names, sub.Name())
 			}
 			if near, ok := policy.Nearest(args[0], names); ok {
-				return usage("unknown command %q for %q; did you mean %q?", args[0], c.CommandPath(), near)
+				return exit.Usage("unknown command %q for %q; did you mean %q?", args[0], c.CommandPath(), near)
 			}
-			return usage("unknown command %q for %q; there are check, explain, schema and paths", args[0], c.CommandPath())
+			return exit.Usage("unknown command %q for %q; there are check, explain, schema and paths", args[0], c.CommandPath())
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
-			return usage("say what to do: check, explain, schema or paths")
+			return exit.Usage("say what to do: check, explain, schema or paths")
 		},
 	}
 	c.AddCommand(policyCheck(env), policyExplain(env), policySchema(env), policyPaths(env))
@@ -55,7 +55,7 @@ type finding struct {
 }
 
 func policyCheck(env Env) *cobra.Command {
-	var w where
+	var w judge.Where
 	var asJSON, peer bool
 	c := &cobra.Command{
 		Use:   "check [FILE...]",
@@ -68,7 +68,7 @@ With FILEs, only those are read. Exit code: 0 without errors, 2 with.`,
 		Example: "  nod policy check\n  nod policy check .nod/policy.jsonc",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
-			p, opt, err := w.load(env, args, peer)
+			p, opt, err := load(env, &w, args, peer)
 			if err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ With FILEs, only those are read. Exit code: 0 without errors, 2 with.`,
 			for _, f := range found {
 				bad = bad || f.Level == "error"
 				if asJSON {
-					writeJSON(env.Stdout, f)
+					judge.WriteJSON(env.Stdout, f)
 					continue
 				}
 				e := policy.Error{Pos: engine.Position{File: f.File, Line: f.Line, Column: f.Column}, Key: f.Key, Problem: f.Problem, Remedy: f.Remedy}
@@ -90,7 +90,7 @@ With FILEs, only those are read. Exit code: 0 without errors, 2 with.`,
 				fmt.Fprintln(env.Stderr, "nod: the project's own policy files were not read: it is not trusted")
 			}
 			if bad {
-				return &ExitError{Code: exitUsage}
+				return &exit.Error{Code: exit.Misused}
 			}
 			if !asJSON && len(found) == 0 {
 				fmt.Fprintln(env.Stdout, "nothing wrong in", countFiles(p))
@@ -99,7 +99,7 @@ With FILEs, only those are read. Exit code: 0 without errors, 2 with.`,
 		},
 	}
 	c.SetFlagErrorFunc(unknownFlag)
-	w.flags(c)
+	where(&w, c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per finding")
 	c.Flags().BoolVar(&peer, "peer", false, "hold FILEs to what the agent's own permission package understands")
 	return c
@@ -119,12 +119,12 @@ func countFiles(p *policy.Policy) string {
 }
 
 // load reads the policy of w, or only the given files.
-func (w *where) load(env Env, files []string, peer bool) (*policy.Policy, engine.Options, error) {
+func load(env Env, w *judge.Where, files []string, peer bool) (*policy.Policy, engine.Options, error) {
 	opt := engine.Options{Home: env.Home, Cwd: env.Cwd, Now: env.Now()}
 	if env.GOOS == "windows" {
 		opt.Flavour = pattern.Windows
 	}
-	places, err := w.places(env)
+	places, err := w.Places(env)
 	if err != nil {
 		return nil, opt, err
 	}
@@ -134,10 +134,10 @@ func (w *where) load(env Env, files []string, peer bool) (*policy.Policy, engine
 	}
 	out := &policy.Policy{}
 	for _, name := range files {
-		name = absolute(env.Cwd, name)
+		name = judge.Absolute(env.Cwd, name)
 		data, err := (policyfile.Disk{}).Read(name)
 		if err != nil {
-			return nil, opt, &ExitError{Code: exitUsage, Err: fmt.Errorf("reading %s: %w", name, err)}
+			return nil, opt, &exit.Error{Code: exit.Misused, Err: fmt.Errorf("reading %s: %w", name, err)}
 		}
 		dialect := policy.Nod
 		if peer || strings.HasSuffix(name, "config.json") {
@@ -174,7 +174,7 @@ func findings(p *policy.Policy, opt engine.Options) []finding {
 }
 
 func policyExplain(env Env) *cobra.Command {
-	var w where
+	var w judge.Where
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "explain SURFACE [VALUE]",
@@ -187,16 +187,16 @@ This looks at rules by themselves; nod check judges a whole tool call.`,
 		Example: "  nod policy explain bash\n  nod policy explain bash 'git push'\n  nod policy explain path_read ~/.ssh/id_rsa",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return usage("explain takes a surface and at most one value")
+				return exit.Usage("explain takes a surface and at most one value")
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			p, opt, err := w.load(env, nil, false)
+			p, opt, err := load(env, &w, nil, false)
 			if err != nil {
 				return err
 			}
-			tell(env, p, opt.Cwd)
+			env.Tell(p, opt.Cwd)
 			rules := p.Ruleset(opt)
 			var steps []engine.Step
 			if len(args) == 1 {
@@ -207,9 +207,9 @@ This looks at rules by themselves; nod check judges a whole tool call.`,
 			}
 			for _, s := range steps {
 				if asJSON {
-					writeJSON(env.Stdout, ruleLine(s, len(args) == 2))
+					judge.WriteJSON(env.Stdout, judge.RuleLine(s, len(args) == 2))
 				} else {
-					fmt.Fprintln(env.Stdout, describe(s, len(args) == 2, env.Home))
+					fmt.Fprintln(env.Stdout, judge.Describe(s, len(args) == 2, env.Home))
 				}
 			}
 			if !asJSON && !slices.ContainsFunc(steps, func(s engine.Step) bool { return s.Wins }) && (len(args) == 2 || len(steps) == 0) {
@@ -219,72 +219,9 @@ This looks at rules by themselves; nod check judges a whole tool call.`,
 		},
 	}
 	c.SetFlagErrorFunc(unknownFlag)
-	w.flags(c)
+	where(&w, c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per rule")
 	return c
-}
-
-// explained is one line of `policy explain --json` and of a check's matches.
-type explained struct {
-	Surface   string  `json:"surface"`
-	Pattern   string  `json:"pattern"`
-	Action    string  `json:"action"`
-	Origin    string  `json:"origin"`
-	File      string  `json:"file"`
-	Line      int     `json:"line"`
-	Reason    *string `json:"reason"`
-	Universal bool    `json:"universal"`
-	Decides   *bool   `json:"decides,omitempty"`
-}
-
-func ruleLine(s engine.Step, matched bool) explained {
-	e := explained{
-		Surface: s.Rule.Surface, Pattern: s.Rule.Pattern, Action: s.Action.String(), Origin: string(s.Origin),
-		File: s.Rule.Pos.File, Line: s.Rule.Pos.Line, Universal: s.Universal,
-	}
-	if s.Rule.Reason != "" {
-		e.Reason = &s.Rule.Reason
-	}
-	if matched {
-		e.Decides = &s.Wins
-	}
-	return e
-}
-
-func describe(s engine.Step, matched bool, home string) string {
-	var b strings.Builder
-	if matched {
-		b.WriteString(map[bool]string{true: "→ ", false: "  "}[s.Wins])
-	}
-	fmt.Fprintf(&b, "%-5s  %s", s.Action, visible.Line(s.Rule.Pattern, 0))
-	if s.Rule.Surface != "" {
-		fmt.Fprintf(&b, "  on %s", visible.Line(s.Rule.Surface, 0))
-	}
-	if s.Action != s.Rule.Action {
-		fmt.Fprintf(&b, "  (written as %s; a policy file is broken)", s.Rule.Action)
-	}
-	b.WriteString("  ")
-	b.WriteString(ruleAt(s.Rule, home))
-	if s.Rule.Reason != "" {
-		fmt.Fprintf(&b, "  %q", visible.Line(s.Rule.Reason, 0))
-	}
-	return b.String()
-}
-
-// ruleAt says where a rule stands, for a person.
-func ruleAt(r *engine.Rule, home string) string {
-	if r.Pos.File == "" {
-		return string(r.Origin)
-	}
-	return fmt.Sprintf("%s, %s:%d", r.Origin, visible.Line(short(r.Pos.File, home), 0), r.Pos.Line)
-}
-
-// short writes the home directory as ~.
-func short(path, home string) string {
-	if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(home, "/")+"/"); ok && home != "" {
-		return "~/" + rest
-	}
-	return path
 }
 
 func policySchema(env Env) *cobra.Command {
@@ -296,8 +233,8 @@ func policySchema(env Env) *cobra.Command {
 		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			if out != "" {
-				if err := os.WriteFile(absolute(env.Cwd, out), assets.PolicySchema(), 0o644); err != nil {
-					return &ExitError{Code: exitUsage, Err: fmt.Errorf("writing the schema: %w", err)}
+				if err := os.WriteFile(judge.Absolute(env.Cwd, out), assets.PolicySchema(), 0o644); err != nil {
+					return &exit.Error{Code: exit.Misused, Err: fmt.Errorf("writing the schema: %w", err)}
 				}
 				return nil
 			}
@@ -310,18 +247,18 @@ func policySchema(env Env) *cobra.Command {
 }
 
 func policyPaths(env Env) *cobra.Command {
-	var w where
+	var w judge.Where
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "paths",
 		Short: "List the policy files, lowest scope first, and what became of each",
 		Args:  atMost(0),
 		RunE: func(*cobra.Command, []string) error {
-			p, _, err := w.load(env, nil, false)
+			p, _, err := load(env, &w, nil, false)
 			if err != nil {
 				return err
 			}
-			places, err := w.places(env)
+			places, err := w.Places(env)
 			if err != nil {
 				return err
 			}
@@ -354,7 +291,7 @@ func policyPaths(env Env) *cobra.Command {
 			}
 			for _, r := range rows {
 				if asJSON {
-					writeJSON(env.Stdout, r)
+					judge.WriteJSON(env.Stdout, r)
 				} else {
 					fmt.Fprintf(env.Stdout, "%-13s  %-9s  %s\n", r.Scope, r.State, r.File)
 				}
@@ -363,7 +300,7 @@ func policyPaths(env Env) *cobra.Command {
 		},
 	}
 	c.SetFlagErrorFunc(unknownFlag)
-	w.flags(c)
+	where(&w, c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per file")
 	return c
 }
@@ -373,12 +310,4 @@ type pathRow struct {
 	Scope string `json:"scope"`
 	File  string `json:"file"`
 	State string `json:"state"` // read, absent, broken or untrusted
-}
-
-// writeJSON writes v on a line of its own, without escaping for HTML, and with
-// nothing that a terminal obeys.
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(visible.JSONWriter(w))
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }

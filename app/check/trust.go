@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nod-agents/nod/app/exit"
+	"github.com/nod-agents/nod/app/judge"
 	"github.com/nod-agents/nod/app/policyfile"
 	"github.com/nod-agents/nod/app/trust"
 )
@@ -24,11 +26,11 @@ Such files can allow what your own rules ask about, so read them first.`,
 			store := trust.Open(policyfile.DirsFrom(env.Getenv, env.Home, env.GOOS).State)
 			if list {
 				if len(args) > 0 {
-					return usage("--list takes no directory")
+					return exit.Usage("--list takes no directory")
 				}
 				projects, err := store.List()
 				if err != nil {
-					return &ExitError{Code: exitUsage, Err: err}
+					return &exit.Error{Code: exit.Misused, Err: err}
 				}
 				for _, p := range projects {
 					fmt.Fprintln(env.Stdout, p.Path)
@@ -37,7 +39,7 @@ Such files can allow what your own rules ask about, so read them first.`,
 			}
 			path, added, err := store.Add(directory(env, args), env.Now())
 			if err != nil {
-				return &ExitError{Code: exitUsage, Err: err}
+				return &exit.Error{Code: exit.Misused, Err: err}
 			}
 			if added {
 				fmt.Fprintln(env.Stdout, "trusted", path)
@@ -61,7 +63,7 @@ func untrustCommand(env Env) *cobra.Command {
 			store := trust.Open(policyfile.DirsFrom(env.Getenv, env.Home, env.GOOS).State)
 			path, removed, err := store.Remove(directory(env, args))
 			if err != nil {
-				return &ExitError{Code: exitUsage, Err: err}
+				return &exit.Error{Code: exit.Misused, Err: err}
 			}
 			if removed {
 				fmt.Fprintln(env.Stdout, "no longer trusted", path)
@@ -77,14 +79,14 @@ func directory(env Env, args []string) string {
 	if len(args) == 0 {
 		return env.Cwd
 	}
-	return absolute(env.Cwd, args[0])
+	return judge.Absolute(env.Cwd, args[0])
 }
 
 // atMost refuses further arguments with exit code 2.
 func atMost(n int) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > n {
-			return usage("unexpected argument %q", args[n])
+			return exit.Usage("unexpected argument %q", args[n])
 		}
 		return nil
 	}

@@ -30,19 +30,23 @@ const root = "../.."
 // the module: "" is the module's own. They go down only. "engine/..." is every
 // package of the engine. A new arrow is a decision: write it here.
 var arrows = map[string][]string{
-	"": {"app"},
+	"": {"app", "app/early"},
 	"app": {
-		"app/agents", "app/check", "app/control", "app/doctor", "app/guard", "app/link", "app/node", "app/program", "app/terminal", "app/tray", "app/window", "app/window/hush",
+		"app/agents", "app/check", "app/control", "app/doctor", "app/exit", "app/ground", "app/guard", "app/hooks", "app/link", "app/node", "app/program", "app/terminal", "app/tray", "app/window", "app/window/hush",
 		"app/board", "app/pipe", "app/policyfile", "app/reviewlog", "app/settings", "app/trust", "app/visible",
 		"assets", "engine/...", "forwarding", "heartbeat", "notify",
 	},
 
 	// Where asks come in, where they are decided, where they are answered.
-	"app/agents":      {"app/disk", "app/guard", "app/policyfile", "app/trust", "app/visible", "engine/...", "forwarding", "heartbeat"},
-	"app/check":       {"app/disk", "app/guard", "app/policyfile", "app/trust", "app/visible", "assets", "engine/..."},
+	"app/agents":      {"app/disk", "app/exit", "app/guard", "app/policyfile", "app/trust", "app/visible", "engine/...", "forwarding", "heartbeat"},
+	"app/check":       {"app/exit", "app/judge", "app/policyfile", "app/trust", "app/visible", "assets", "engine/..."},
 	"app/control":     {"app/desk", "app/pipe", "app/visible"},
 	"app/doctor":      {"forwarding", "heartbeat"},
+	"app/early":       {"app/agents", "app/exit", "app/ground", "app/judge"},
+	"app/ground":      {"app/agents", "app/exit", "app/guard", "app/judge", "app/policyfile", "app/settings", "engine/..."},
 	"app/guard":       {"engine/...", "forwarding"},
+	"app/hooks":       {"app/agents", "app/exit"},
+	"app/judge":       {"app/disk", "app/exit", "app/policyfile", "app/trust", "app/visible", "engine/..."},
 	"app/link":        {"app/oneshot", "app/program", "app/visible", "engine/..."},
 	"app/node":        {"app/board", "app/guard", "app/link", "app/pipe", "app/reviewlog", "engine/...", "forwarding"},
 	"app/program":     {"app/board", "app/desk", "app/oneshot", "app/visible", "engine/..."},
@@ -56,6 +60,7 @@ var arrows = map[string][]string{
 	"app/board":      {"engine/..."},
 	"app/desk":       {"app/board", "app/pipe", "app/visible", "engine/..."},
 	"app/disk":       {"engine/..."},
+	"app/exit":       {},
 	"app/oneshot":    {"app/visible"},
 	"app/pipe":       {"engine/..."},
 	"app/policyfile": {"engine/..."},
@@ -231,6 +236,34 @@ func TestHeadlessHasNoWindows(t *testing.T) {
 	}
 }
 
+// What decides before the rest of the program starts must not have to wait for
+// the start of anything that it has no use for: see package early.
+func TestEarlyIsLight(t *testing.T) {
+	heavy := []string{
+		"net", "net/netip", "net/url", "os/user", "crypto/tls", "text/template", "image", "flag", "compress/gzip",
+		"github.com/spf13", "github.com/godbus", "github.com/gen2brain", "fyne.io", "github.com/go-gl", "gopkg.in/natefinch",
+	}
+	for _, b := range builds {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			packages := list(t, b.tags, b.env, "-deps", "./app/early")
+			if len(packages) < 50 {
+				t.Fatalf("go list knows %d packages only", len(packages))
+			}
+			for _, p := range packages {
+				for _, h := range heavy {
+					if b.name == "windows" && below(h, "net") {
+						continue // golang.org/x/sys/windows has it
+					}
+					if p.ImportPath == h || strings.Contains(h, ".") && below(p.ImportPath, h) {
+						t.Errorf("app/early must not contain %s", p.ImportPath)
+					}
+				}
+			}
+		})
+	}
+}
+
 // sources calls each with every Go file of the module, whatever system it is
 // for. name is its path below the module.
 func sources(t *testing.T, each func(name string, set *token.FileSet, f *ast.File)) {
@@ -274,6 +307,9 @@ func TestNoInit(t *testing.T) {
 	sources(t, func(name string, set *token.FileSet, f *ast.File) {
 		if ast.IsGenerated(f) {
 			return
+		}
+		if name == "app/early/early.go" {
+			return // that is its story
 		}
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {

@@ -549,7 +549,8 @@ func fileURL(text string) string {
 	return rest
 }
 
-// percentDecoded is text with each %XX replaced by the byte it stands for. Package net/url would
+// percentDecoded is text with each %XX replaced by the byte it stands for.
+// Package net/url would
 // bring the network's addresses into every hook.
 func percentDecoded(text string) (string, bool) {
 	var b strings.Builder

@@ -1,4 +1,4 @@
-package check
+package judge
 
 import (
 	"bufio"
@@ -9,6 +9,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/app/policyfile"
 	"github.com/nod-agents/nod/app/trust"
 	"github.com/nod-agents/nod/engine"
@@ -73,8 +74,8 @@ type noCase struct {
 	Error string          `json:"error"`
 }
 
-// batch answers the cases on stdin, one line each and in order.
-func batch(env Env) error {
+// Batch answers the cases on stdin, one line each and in order.
+func (env Env) Batch() error {
 	in := bufio.NewReaderSize(env.Stdin, 1<<16)
 	out := bufio.NewWriterSize(env.Stdout, 1<<16)
 	defer out.Flush()
@@ -104,7 +105,7 @@ func batch(env Env) error {
 		return fmt.Errorf("writing answers: %w", err)
 	}
 	if bad {
-		return &ExitError{Code: exitUsage}
+		return &exit.Error{Code: exit.Misused}
 	}
 	return nil
 }
@@ -131,10 +132,10 @@ func (b *batcher) answer(out io.Writer, line []byte) (ok bool) {
 		if v, err = b.judge(&c); err == nil {
 			a := v.answer()
 			a.ID = c.ID
-			return writeJSON(out, a) == nil
+			return WriteJSON(out, a) == nil
 		}
 	}
-	_ = writeJSON(out, noCase{ID: c.ID, Error: err.Error()})
+	_ = WriteJSON(out, noCase{ID: c.ID, Error: err.Error()})
 	return false
 }
 

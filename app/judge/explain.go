@@ -1,4 +1,4 @@
-package check
+package judge
 
 import (
 	"fmt"
@@ -193,7 +193,7 @@ func (v verdict) others(b *strings.Builder, k *call) {
 	}
 	fmt.Fprintf(b, "also matching %s, and overruled:\n", quote(c.Value))
 	for _, s := range slices.Backward(steps) {
-		fmt.Fprintf(b, "  %s", describe(s, false, k.Home))
+		fmt.Fprintf(b, "  %s", Describe(s, false, k.Home))
 		if s.Via != engine.ViaValue {
 			fmt.Fprintf(b, "  (it matches %s)", quote(s.Value))
 		}

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/app/policyfile"
 	"github.com/nod-agents/nod/app/trust"
 	"github.com/nod-agents/nod/engine"
@@ -56,111 +56,46 @@ type Setting struct {
 	Unserved Unserved
 }
 
-// ExitError ends a command with a code of its own. If Err is nil there is
-// nothing to say beyond the code.
-type ExitError struct {
-	Code int
-	Err  error
+// Flags are what a hook's command line may set over the settings; install passes
+// on the first two.
+type Flags struct {
+	Mode, Unserved string
+	Timeout        time.Duration // how long the agent waits for its hook; 0: as long as it does by default
 }
 
-// Error is the message of Err, empty if there is none.
-func (e *ExitError) Error() string {
-	if e.Err == nil {
-		return ""
-	}
-	return e.Err.Error()
-}
-
-// Unwrap returns Err.
-func (e *ExitError) Unwrap() error { return e.Err }
-
-// ExitCode is the process's exit code.
-func (e *ExitError) ExitCode() int { return e.Code }
-
-func usage(format string, args ...any) error {
-	return &ExitError{Code: 2, Err: fmt.Errorf(format, args...)}
-}
-
-// flags are those of the hook that install passes on.
-type flags struct {
-	mode, unserved string
-	timeout        time.Duration
-}
-
-func (f *flags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.mode, "mode", "", "`MODE`: with gate Nod decides each call, with advise it denies or is silent, and asks only where the agent would (default: from the settings, else gate)")
-	c.Flags().StringVar(&f.unserved, "unserved", "", "`WHAT` becomes of an ask while no Nod runs: deny, or defer to the agent's own prompt (default: from the settings, else deny)")
-}
-
-func (f *flags) check() error {
-	switch Mode(f.mode) {
+// Check reports a word that means nothing.
+func (f *Flags) Check() error {
+	switch Mode(f.Mode) {
 	case "", Gated, Advising:
 	default:
-		return usage("--mode %s: the modes are gate and advise", f.mode)
+		return exit.Usage("--mode %s: the modes are gate and advise", f.Mode)
 	}
-	switch Unserved(f.unserved) {
+	switch Unserved(f.Unserved) {
 	case "", UnservedDeny, UnservedDefer:
 	default:
-		return usage("--unserved %s: it is deny or defer", f.unserved)
+		return exit.Usage("--unserved %s: it is deny or defer", f.Unserved)
 	}
 	return nil
 }
 
-func find(name string) (Adapter, error) {
+// FindOr is Find, or the error of usage that names the agents.
+func FindOr(name string) (Adapter, error) {
 	a, ok := Find(name)
 	if !ok {
-		return nil, usage("%q is no agent that Nod knows: they are %s", name, strings.Join(Names(), ", "))
+		return nil, exit.Usage("%q is no agent that Nod knows: they are %s", name, strings.Join(Names(), ", "))
 	}
 	return a, nil
 }
 
-// Commands returns the hook command.
-func Commands(env Env) []*cobra.Command {
-	var f flags
-	c := &cobra.Command{
-		Use:   "hook AGENT [EVENT]",
-		Short: "Gate an agent's tool calls: what the agent itself runs",
-		Long: `Gate one tool call of an agent: its hook JSON on stdin, the answer in that agent's own words on
-stdout. Rules decide; where they ask, the running Nod asks you, and the hook holds until you answered.
-
-The agents are ` + strings.Join(Names(), ", ") + `.
-Put the hook in place with: nod hook install AGENT`,
-		Example: `  nod hook install claude-code
-  echo '{"tool": "bash", "input": {"command": "ls"}}' | nod hook generic`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 || len(args) > 2 {
-				return usage("name the agent: nod hook AGENT [EVENT], or see: nod hook --help")
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			a, err := find(args[0])
-			if err != nil {
-				return err
-			}
-			if err := f.check(); err != nil {
-				return err
-			}
-			event := ""
-			if len(args) == 2 {
-				event = args[1]
-			}
-			return env.gate(c.Context(), a, event, f)
-		},
-	}
-	f.add(c)
-	c.Flags().DurationVar(&f.timeout, "host-timeout", 0, "how long the agent waits for its hook (`TIME`, such as 60s), if not as long as it does by default")
-	c.AddCommand(installCommand(env), uninstallCommand(env), statusCommand(env))
-	return []*cobra.Command{c}
-}
-
-// gate is one run of the hook.
-func (env Env) gate(ctx context.Context, a Adapter, event string, f flags) error {
+// Run is one run of the hook of a: the call on stdin, the answer on stdout. The
+// event is what the command line names, if anything. An error ends the process
+// with its code.
+func (env Env) Run(ctx context.Context, a Adapter, event string, f Flags) error {
 	if term.IsTerminal(int(env.Stdin.Fd())) {
 		if _, ok := a.(installer); !ok {
-			return usage("the hook JSON of %s is expected on stdin", a.Title())
+			return exit.Usage("the hook JSON of %s is expected on stdin", a.Title())
 		}
-		return usage("the hook JSON of %s is expected on stdin; to put the hook in place: nod hook install %s", a.Title(), a.Name())
+		return exit.Usage("the hook JSON of %s is expected on stdin; to put the hook in place: nod hook install %s", a.Title(), a.Name())
 	}
 	if ctx == nil {
 		ctx = context.Background()
@@ -174,27 +109,27 @@ func (env Env) gate(ctx context.Context, a Adapter, event string, f flags) error
 	go whenUnread(ctx, env.Stdout, cancel)
 
 	h := env.Hook(a, f.setting(env.Setting(a.Name())))
-	h.Timeout = f.timeout
+	h.Timeout = f.Timeout
 	r := h.Run(ctx, event, env.Stdin)
 	if r.Stderr != "" {
 		fmt.Fprintln(env.Stderr, r.Stderr)
 	}
 	if _, err := env.Stdout.Write(r.Stdout); err != nil {
-		return &ExitError{Code: 2, Err: fmt.Errorf("writing the answer: %w", err)}
+		return &exit.Error{Code: exit.Misused, Err: fmt.Errorf("writing the answer: %w", err)}
 	}
 	if r.Exit != 0 {
-		return &ExitError{Code: r.Exit}
+		return &exit.Error{Code: r.Exit}
 	}
 	return nil
 }
 
 // setting is s with what the flags say instead.
-func (f *flags) setting(s Setting) Setting {
-	if f.mode != "" {
-		s.Mode = Mode(f.mode)
+func (f *Flags) setting(s Setting) Setting {
+	if f.Mode != "" {
+		s.Mode = Mode(f.Mode)
 	}
-	if f.unserved != "" {
-		s.Unserved = Unserved(f.unserved)
+	if f.Unserved != "" {
+		s.Unserved = Unserved(f.Unserved)
 	}
 	if s.Mode == "" {
 		s.Mode = Gated
