@@ -186,10 +186,11 @@ func (e *exchange) wait(ctx context.Context) Answer {
 		timeout = DefaultTimeout
 	}
 	var (
-		start   = time.Now()
-		serving = start // when the target was last known to serve
-		reader  = heartbeat.Reader{Clock: e.clock}
-		tick    = time.NewTicker(PollInterval)
+		start  = time.Now()
+		looked = start
+		absent time.Duration // how long the target was seen not to serve
+		reader = heartbeat.Reader{Clock: e.clock}
+		tick   = time.NewTicker(PollInterval)
 	)
 	defer tick.Stop()
 	for {
@@ -198,14 +199,17 @@ func (e *exchange) wait(ctx context.Context) Answer {
 			return a
 		}
 		now := time.Now()
-		state, _ := reader.Read(ServingDir(e.spool.agentDir), e.spool.session)
-		if state == heartbeat.Alive {
-			serving = now
+		// A machine that stood still, or had no time for this process, had none
+		// for the target either: one late look proves little.
+		absent += min(now.Sub(looked), 2*PollInterval)
+		looked = now
+		if state, _ := reader.Read(ServingDir(e.spool.agentDir), e.spool.session); state == heartbeat.Alive {
+			absent = 0
 		}
 		switch {
 		case ctx.Err() != nil:
 			return e.giveUp("", "The wait for an answer was broken off: "+context.Cause(ctx).Error()+".")
-		case now.Sub(serving) >= Grace:
+		case absent >= Grace:
 			return e.giveUp(EventNoServingSession, fmt.Sprintf("Session '%s' is not serving forwarded permission requests.", e.spool.session))
 		case now.Sub(start) >= timeout:
 			return e.giveUp(EventResponseTimedOut, fmt.Sprintf("Session '%s' did not answer within %v.", e.spool.session, timeout))
