@@ -4,6 +4,7 @@
 package board
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -254,7 +255,9 @@ func (b *Board) Ended() []End {
 
 // Pending returns the waiting asks in the order a human should meet them:
 // each requester's oldest first, then each one's second, and so on, so that
-// one agent's flood does not hide another's ask.
+// one agent's flood does not hide another's ask. Which of its asks is the oldest
+// a requester says itself: those of a burst are read in no certain order. It
+// gains nothing over another by lying.
 func (b *Board) Pending() []*Ask {
 	b.mu.Lock()
 	asks := make([]*Ask, 0, len(b.pending))
@@ -262,14 +265,18 @@ func (b *Board) Pending() []*Ask {
 		asks = append(asks, p.ask)
 	}
 	b.mu.Unlock()
-	slices.SortFunc(asks, func(x, y *Ask) int { return int(int64(x.seq) - int64(y.seq)) })
+	slices.SortFunc(asks, func(x, y *Ask) int {
+		return cmp.Or(x.CreatedAt.Compare(y.CreatedAt), cmp.Compare(x.seq, y.seq))
+	})
 	nth := map[engine.Principal]int{}
 	round := make(map[*Ask]int, len(asks))
 	for _, a := range asks {
 		round[a] = nth[a.Principal]
 		nth[a.Principal]++
 	}
-	slices.SortStableFunc(asks, func(x, y *Ask) int { return round[x] - round[y] })
+	slices.SortFunc(asks, func(x, y *Ask) int {
+		return cmp.Or(cmp.Compare(round[x], round[y]), cmp.Compare(x.seq, y.seq))
+	})
 	return asks
 }
 

@@ -231,6 +231,27 @@ func TestManyViewsOneEnd(t *testing.T) {
 
 // No agent's flood stands before another agent's first ask, whatever came
 // when; and each agent's own asks keep their order.
+// A requester's asks come in the order in which it made them, and one that says
+// it was there long ago comes before its own only.
+func TestPendingKeepsTheOrderOfEachRequester(t *testing.T) {
+	b := newBoard()
+	for _, c := range []struct {
+		agent string
+		at    int64
+	}{{"a", 30}, {"b", 500}, {"a", 10}, {"c", 1}, {"a", 20}, {"b", 400}} {
+		x := ask(c.agent, fmt.Sprint(c.agent, c.at))
+		x.CreatedAt = time.UnixMilli(c.at)
+		b.Add(x)
+	}
+	var got []string
+	for _, a := range b.Pending() {
+		got = append(got, a.ID)
+	}
+	if want := []string{"a10", "c1", "b400", "b500", "a20", "a30"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 func TestPendingIsFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBoard()

@@ -85,6 +85,9 @@ func (o *overview) show(d pipe.Down) {
 	status := "Nothing waits."
 	if total > 0 {
 		status = desk.Count(total) + "."
+		if n := len(d.Asks); n < total {
+			status = fmt.Sprintf("%s, the first %d are listed.", desk.Count(total), n)
+		}
 	}
 	if d.Paused {
 		status += " Paused: asks wait and nothing pops up."

@@ -112,6 +112,8 @@ func TestOverviewFollowsTheState(t *testing.T) {
 	s.sees(s.nodWindow, "scout wants to run a command")
 	s.clock.advance(time.Minute)
 	s.sees(s.nodWindow, "waits 9:00 more")
+	s.Receive(pipe.Down{Type: "state", Asks: []pipe.Ask{s.ask(1), s.ask(2)}, Total: 57})
+	s.sees(s.nodWindow, "57 asks wait, the first 2 are listed.")
 	s.Receive(pipe.Down{Type: "state"})
 	s.sees(s.nodWindow, "Nothing waits.")
 	if strings.Contains(s.texts(s.nodWindow), "expected a comma") {
