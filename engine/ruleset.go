@@ -219,6 +219,17 @@ func (r *Ruleset) resolve(q *Query, t *table, w *Work) Match {
 	return m
 }
 
+// Restricts reports whether a rule on surface, or one under the universal key
+// for more than everything, asks or denies: whether it matters which of several
+// values is meant.
+func (r *Ruleset) Restricts(surface string) bool {
+	t := r.table(surface, false)
+	if t.read != nil {
+		return t.read.restricts || t.write.restricts
+	}
+	return t.restricts
+}
+
 // ResolveGroups decides an intent whose targets fall into groups, the most
 // specific first, as MCP targets do: the last match within the first group that
 // a rule matches decides, and a bare `*` only if nothing else matched.

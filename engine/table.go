@@ -16,6 +16,7 @@ type table struct {
 	baseline  []entry // MCP operations that any mcp allow frees
 	universal stack
 	fallback  Origin // of the built-in default
+	restricts bool   // see Ruleset.Restricts
 }
 
 // stack is one ordered list, merged from layers, with each layer's own list.
@@ -265,6 +266,8 @@ func (r *Ruleset) build(surface string, path bool) *table {
 	}
 	t.config = newStack(config)
 	t.universal = newStack(universal)
+	t.restricts = t.config.any(func(e *entry) bool { return e.action != Allow }) ||
+		t.universal.any(func(e *entry) bool { return e.action != Allow && !e.bare })
 	if surface == SurfaceMCP {
 		for i := range t.config.merged.entries {
 			if t.config.merged.entries[i].rule.Action == Allow {
@@ -274,6 +277,23 @@ func (r *Ruleset) build(surface string, path bool) *table {
 		}
 	}
 	return t
+}
+
+// any reports whether which holds for an entry of s.
+func (s *stack) any(which func(*entry) bool) bool {
+	for i := range s.merged.entries {
+		if which(&s.merged.entries[i]) {
+			return true
+		}
+	}
+	for i := range s.own {
+		for j := range s.own[i].entries {
+			if which(&s.own[i].entries[j]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // surfaceMatches reports whether rules under key apply to surface. A key that

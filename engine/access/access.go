@@ -45,7 +45,29 @@ type Place struct {
 	firsts int
 	more   map[string]Kind // and what came after
 	real   string          // cwd with links followed; empty: not yet looked up
+	lists  map[string]listing
+	steps  int // taken so far, of maxSteps
 }
+
+// What following paths may cost for one call, so that no number of words, links
+// and files holds a decision up: see Place.spend. It is some tenths of a second.
+const (
+	maxSteps  = 1 << 21
+	lookSteps = 16  // of one question to the disk
+	listSteps = 64  // of reading a directory, beside its names
+	longPath  = 256 // bytes of a path that cost one step more
+)
+
+// spend takes n steps and reports whether there were so many. Where there are
+// not, nothing more is looked up: what is asked about is taken to exist and to be
+// outside.
+func (p *Place) spend(n int) bool {
+	p.steps = min(p.steps+n, maxSteps+1)
+	return p.steps <= maxSteps
+}
+
+// spent reports whether no more is looked up.
+func (p *Place) spent() bool { return p.steps > maxSteps }
 
 // seen is what is at one path.
 type seen struct {
@@ -87,7 +109,8 @@ type Path struct {
 	External bool
 	// Folder says that it is a directory, or was typed as one.
 	Folder bool
-	// Unplaced says that the place is not known, so that it may be outside.
+	// Unplaced says that the place is not known, or was not looked up since there
+	// is too much to look up, so that it may be outside.
 	Unplaced bool
 }
 
@@ -146,6 +169,7 @@ func (p *Place) Resolve(text string) Path { return p.ResolveIn(text, p.cwd) }
 // before it leads.
 func (p *Place) ResolveIn(text, base string) Path {
 	f := Path{Typed: text}
+	p.spend(lookSteps)
 	t := p.driven(p.slashes(text), base)
 	raw := t
 	if !p.absolute(t) {
@@ -199,6 +223,9 @@ func (p *Place) ResolveIn(text, base string) Path {
 		f.Real = slashed(f.Real)
 	}
 	f.External = !inside && real != root && !p.device(f.Absolute)
+	if p.spent() {
+		f.External, f.Unplaced = true, true
+	}
 	return f
 }
 
@@ -247,7 +274,9 @@ func (p *Place) Literal(text string, unplaced bool) Path {
 
 // IsDirectory reports whether a directory is at an absolute path, links
 // followed.
-func (p *Place) IsDirectory(path string) bool { return p.look(p.canonical(path)) == Directory }
+func (p *Place) IsDirectory(path string) bool {
+	return p.look(p.canonical(path)) == Directory || p.spent()
+}
 
 // Exists reports whether something is at text, relative to base; a dangling
 // link is something.
@@ -261,10 +290,11 @@ func (p *Place) Exists(text, base string) bool {
 		raw = strings.TrimSuffix(base, "/") + "/" + t
 	}
 	if !strings.Contains(raw, "..") {
-		// The kernel follows what leads to it.
-		return p.look(clean(raw)) != Missing
+		raw = clean(raw) // the kernel follows what leads to it
+	} else {
+		raw = p.canonical(raw)
 	}
-	return p.look(p.canonical(raw)) != Missing
+	return p.look(raw) != Missing || p.spent()
 }
 
 func (p *Place) slashes(s string) string {
@@ -392,6 +422,9 @@ func (p *Place) walk(cur, rest, raw string) string {
 				break
 			}
 		}
+		if !p.spend(1 + len(cur)/longPath) {
+			return clean(raw)
+		}
 		var seg string
 		seg, rest, _ = strings.Cut(rest, "/")
 		switch seg {
@@ -413,6 +446,7 @@ func (p *Place) walk(cur, rest, raw string) string {
 			continue
 		}
 		target, err := p.files.Readlink(next)
+		p.spend(lookSteps + len(rest)/longPath)
 		links++
 		if err != nil || links > maxLinks {
 			return clean(raw)
@@ -443,7 +477,7 @@ func (p *Place) along(cur, rest, raw string) (string, string) {
 		if n < 0 {
 			n = len(rest)
 		}
-		if n == 0 || rest[:n] == "." || rest[:n] == ".." || at+n > maxPath || p.look(raw[:at+n]) == Link {
+		if n == 0 || rest[:n] == "." || rest[:n] == ".." || at+n > maxPath || !p.spend(1+at/longPath) || p.look(raw[:at+n]) == Link {
 			break
 		}
 		cur, rest = raw[:at+n], rest[min(n+1, len(rest)):]
@@ -462,6 +496,9 @@ func (p *Place) look(abs string) Kind {
 	}
 	if k, ok := p.more[abs]; ok {
 		return k
+	}
+	if !p.spend(lookSteps) {
+		return Missing
 	}
 	k := p.files.Look(abs)
 	switch {

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -167,4 +168,75 @@ func FuzzResolve(f *testing.F) {
 		p.Glob(s, "/p")
 		p.Exists(s, "/p")
 	})
+}
+
+// counted is a tree that counts the questions to it.
+type counted struct {
+	tree
+	looks, lists, links int
+}
+
+func (c *counted) Look(p string) Kind { c.looks++; return c.tree.Look(p) }
+
+func (c *counted) Readlink(p string) (string, error) { c.links++; return c.tree.Readlink(p) }
+
+func (c *counted) List(dir string, limit int) ([]string, bool) {
+	c.lists++
+	return c.tree.List(dir, limit)
+}
+
+// However many words a call has, whatever links and files they lead to, what is
+// looked up for it is bounded. Beyond that a path may be anywhere.
+func TestLookingUpIsBounded(t *testing.T) {
+	c := &counted{tree: tree{"/p": "/", "/p/d": "/"}}
+	for i := range maxLinks {
+		c.tree[fmt.Sprintf("/p/l%d", i)] = strings.Repeat("d/../", 4090/5) + fmt.Sprintf("l%d", i+1)
+	}
+	for i := range 3000 {
+		c.tree[fmt.Sprintf("/p/d/f%d", i)] = ""
+	}
+	p := New(c, "/home/u", "/p", pattern.Posix)
+	if f := p.Resolve("l0"); f.Unplaced || f.External || p.spent() {
+		t.Fatalf("one path, whatever its links, is looked up: %+v", f)
+	}
+	for i := range 20_000 {
+		p.Resolve(fmt.Sprintf("l0/%d/x", i))
+		if p.spent() {
+			break
+		}
+	}
+	if !p.spent() || c.looks+c.links > maxSteps/lookSteps {
+		t.Errorf("spent: %v, after %d looks and %d links", p.spent(), c.looks, c.links)
+	}
+	if f := p.Resolve("src"); !f.External || !f.Unplaced {
+		t.Errorf("what is not looked up is outside: %+v", f)
+	}
+	if !p.Exists("src", "/p") || !p.IsDirectory("/p/src") {
+		t.Error("what is not looked up exists")
+	}
+	if _, more := p.Glob("*", "/p"); !more {
+		t.Error("a wildcard stands for files that are not looked at")
+	}
+
+	p = New(c, "/home/u", "/p", pattern.Posix)
+	c.lists = 0
+	for i := range 20_000 {
+		p.Glob(fmt.Sprintf("d/*a*b*c*d*e*%d", i), "/p")
+	}
+	if !p.spent() || c.lists != 1 {
+		t.Errorf("spent: %v, one directory was read %d times", p.spent(), c.lists)
+	}
+}
+
+// A pattern longer than any path stands for what is not known.
+func TestGlobOfAnyLength(t *testing.T) {
+	p := New(disk, "/home/u", "/p", pattern.Posix)
+	for _, glob := range []string{strings.Repeat("a/", 1<<19) + "*", strings.Repeat("[:a:]", 1<<18), strings.Repeat("[[:a:]]", 300) + "*"} {
+		if matches, more := p.Glob(glob, "/p"); len(matches) != 0 || !more {
+			t.Errorf("%.10s…: %d matches, more: %v", glob, len(matches), more)
+		}
+	}
+	if matches, more := p.Glob("*.env", "/p"); len(matches) != 1 || more {
+		t.Errorf("%q, more: %v", matches, more)
+	}
 }

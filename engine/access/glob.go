@@ -9,7 +9,32 @@ import (
 const (
 	maxNames   = 8192 // looked at in one directory
 	maxMatches = 2048
+	maxSegment = 1024 // bytes of a pattern between slashes
+	maxLists   = 16   // directories that are kept
 )
+
+// listing is the names in a directory.
+type listing struct {
+	names []string
+	more  bool
+}
+
+// list is FileSystem.List, which remembers a few directories.
+func (p *Place) list(dir string) listing {
+	l, ok := p.lists[dir]
+	if ok {
+		return l
+	}
+	l.names, l.more = p.files.List(dir, maxNames)
+	p.spend(listSteps + len(l.names))
+	if p.lists == nil {
+		p.lists = map[string]listing{}
+	}
+	if len(p.lists) < maxLists {
+		p.lists[dir] = l
+	}
+	return l
+}
 
 // Glob returns the existing paths that a shell pattern stands for, relative to
 // base as the pattern is, and whether there may be more than were looked at.
@@ -18,6 +43,9 @@ const (
 func (p *Place) Glob(glob, base string) (matches []string, more bool) {
 	if p.files == nil {
 		return nil, false
+	}
+	if len(glob) > maxPath {
+		return nil, true
 	}
 	at := []string{""}
 	rest := glob
@@ -32,17 +60,29 @@ func (p *Place) Glob(glob, base string) (matches []string, more bool) {
 		if seg == "" {
 			continue
 		}
+		if len(seg) > maxSegment {
+			return nil, true
+		}
 		var next []string
+		literal := literalSegment(seg)
+		pat := classes(seg)
 		for _, dir := range at {
-			if !strings.ContainsAny(seg, "*?[") || literalSegment(seg) {
+			if literal && p.spend(2+len(dir)/longPath) {
 				next = append(next, dir+strings.ReplaceAll(seg, `\`, ""))
 				continue
 			}
-			names, cut := p.files.List(p.at(dir, base), maxNames-looked)
-			looked += len(names)
-			more = more || cut || looked >= maxNames
-			for _, name := range names {
-				if segmentMatches(seg, name) {
+			if looked >= maxNames || p.spent() {
+				more = true
+				break
+			}
+			l := p.list(p.at(dir, base))
+			more = more || l.more
+			for _, name := range l.names {
+				if looked++; looked > maxNames || !p.spend(1+len(seg)*len(name)/64) {
+					more = true
+					break
+				}
+				if segmentMatches(seg, pat, name) {
 					if len(next) >= maxMatches {
 						more = true
 						break
@@ -63,7 +103,7 @@ func (p *Place) Glob(glob, base string) (matches []string, more bool) {
 			matches = append(matches, m)
 		}
 	}
-	return matches, more
+	return matches, more || p.spent()
 }
 
 func (p *Place) at(name, base string) string {
@@ -85,15 +125,21 @@ func literalSegment(seg string) bool {
 	return true
 }
 
-// segmentMatches holds one segment of a pattern against a name. A class that it
-// cannot read matches any one character, so that nothing is missed.
-func segmentMatches(seg, name string) bool {
-	if strings.HasPrefix(name, ".") && !strings.HasPrefix(seg, ".") && !strings.HasPrefix(seg, `\.`) {
-		return false
-	}
+// classes is a segment with its bracket expressions in the form of path.Match.
+func classes(seg string) string {
 	pat := strings.ReplaceAll(seg, "[!", "[^")
 	if strings.Contains(pat, "[:") {
 		pat = anyClass(pat)
+	}
+	return pat
+}
+
+// segmentMatches holds one segment of a pattern, and that as classes makes it,
+// against a name. A class that it cannot read matches any one character, so that
+// nothing is missed.
+func segmentMatches(seg, pat, name string) bool {
+	if strings.HasPrefix(name, ".") && !strings.HasPrefix(seg, ".") && !strings.HasPrefix(seg, `\.`) {
+		return false
 	}
 	ok, err := path.Match(pat, name)
 	if err != nil {

@@ -106,10 +106,11 @@ func (t *token) key() sameness {
 func (r *run) tokensIn(list []token, o *shell.Operand, base string) []token {
 	add := func(text, typed string) {
 		var f access.Path
+		why := ""
 		if o.Unplaced {
 			f = r.place.Literal(text, true)
-		} else {
-			f = r.place.ResolveIn(text, base)
+		} else if f = r.place.ResolveIn(text, base); f.Unplaced {
+			why = "there is more to look up for its paths than can be"
 		}
 		if o.Recursive && f.Absolute != "" && r.place.IsDirectory(f.Boundary) {
 			f.Within()
@@ -117,7 +118,7 @@ func (r *run) tokensIn(list []token, o *shell.Operand, base string) []token {
 		if o.GateOnly {
 			f.External = false
 		}
-		list = append(list, token{typed: typed, facts: f, dir: o.Dir})
+		list = append(list, token{typed: typed, facts: f, dir: o.Dir, why: why})
 	}
 	switch {
 	case o.Shape != 0 || o.Certain || o.Unplaced:
@@ -136,6 +137,7 @@ func (r *run) tokensIn(list []token, o *shell.Operand, base string) []token {
 		}
 		if more {
 			t := token{typed: o.Typed, facts: r.place.ResolveIn(o.Text, base), dir: o.Dir, why: "the wildcard stands for more files than are looked at"}
+			t.facts.External = !o.GateOnly // one may be a link that leads there
 			list = append(list, t)
 		}
 	}

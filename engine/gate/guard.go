@@ -44,6 +44,7 @@ func (r *run) guardProgram(p *shell.Program, base string) {
 		return
 	}
 	words := siblings{p: p, at: -1}
+	var doubt *token
 	for i := range p.Operands {
 		o := &p.Operands[i]
 		d, tree := o.Dir, false
@@ -66,6 +67,9 @@ func (r *run) guardProgram(p *shell.Program, base string) {
 				if r.refuse(directed(engine.SurfacePath, d), t.typed, &t.facts) || tree && r.refuse(SurfaceTree, t.typed, &t.facts) {
 					return
 				}
+				if t.why != "" && doubt == nil {
+					doubt = &t
+				}
 			}
 			if r.guardInto(&words, o, b) {
 				return
@@ -82,6 +86,11 @@ func (r *run) guardProgram(p *shell.Program, base string) {
 			r.add(c)
 			return
 		}
+	}
+	if doubt != nil {
+		surface := directed(engine.SurfacePath, doubt.dir)
+		r.add(Check{Gate: engine.SurfacePath, Surface: surface, Action: engine.Ask, Origin: engine.OriginBuiltin, Value: doubt.typed, Pattern: engine.PatternLimit,
+			Why: doubt.why, Limited: true, Unit: -1, Intent: Intent{Surface: surface, MatchValues: doubt.facts.Values(), Boundary: doubt.facts.Boundary}})
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/nod-agents/nod/engine"
+	"github.com/nod-agents/nod/engine/access"
 	"github.com/nod-agents/nod/engine/gate"
+	"github.com/nod-agents/nod/engine/policy"
 )
 
 // costly is a policy that allows all bash commands, but by rules that a command
@@ -111,6 +113,70 @@ func TestGrantsOfManyPaths(t *testing.T) {
 			if s.Surface != engine.SurfaceExternalDirectory || s.Pattern != fmt.Sprintf("/d%d/*", i) {
 				t.Errorf("%d: %+v", i, s)
 				break
+			}
+		}
+	}
+}
+
+// crowd is a file system in which the project has more files than are looked at.
+type crowd struct{}
+
+func (crowd) Look(p string) access.Kind {
+	switch {
+	case p == "/" || p == "/p":
+		return access.Directory
+	case strings.HasPrefix(p, "/p/"):
+		return access.Plain
+	}
+	return access.Missing
+}
+
+func (crowd) Readlink(string) (string, error) { return "", nil }
+
+func (crowd) List(_ string, limit int) (names []string, more bool) {
+	for i := range limit {
+		names = append(names, fmt.Sprintf("f%d", i))
+	}
+	return names, true
+}
+
+// Where a wildcard stands for more files than are looked at, one of the others
+// may be denied, or a link that leads out. Neither yolo nor a grant is an answer
+// where a rule tells them apart.
+func TestMoreFilesThanAreLookedAt(t *testing.T) {
+	guard := engine.Compile([]engine.Layer{{Origin: engine.OriginBuiltin, Sections: []engine.Section{
+		{Surface: "path_write", Rules: []engine.Rule{{Surface: "path_write", Pattern: "/p/x", Action: engine.Deny}}}}}}, engine.Options{})
+	for _, tt := range []struct {
+		name, policy, command string
+		guard                 *engine.Ruleset
+		want, yolo            engine.Action
+		surface               string
+	}{
+		{"a rule denies some", `{"*":"ask","bash":"allow","external_directory":"allow","path":{"*":"allow","*.env":"deny"}}`, "cat *", nil, engine.Ask, engine.Ask, "path"},
+		{"only others are denied", `{"*":"ask","bash":"allow","external_directory":"allow","path":{"*":"allow"},"read":{"*.env":"deny"}}`, "cat *", nil, engine.Allow, engine.Allow, "bash"},
+		{"all are allowed", `{"*":"allow"}`, "cat *", nil, engine.Allow, engine.Allow, "bash"},
+		{"one may lead out", `{"*":"ask","bash":"allow"}`, "cat *", nil, engine.Ask, engine.Allow, "external_directory"},
+		{"one may lead where it is denied", `{"*":"ask","bash":"allow","external_directory":{"*":"allow","/etc/*":"deny"}}`, "cat *", nil, engine.Ask, engine.Ask, "external_directory"},
+		{"one may be guarded", `{"*":"allow"}`, "rm *", guard, engine.Ask, engine.Ask, "path"},
+		{"reading does no harm", `{"*":"allow"}`, "cat *", guard, engine.Allow, engine.Allow, "bash"},
+	} {
+		for _, yolo := range []bool{false, true} {
+			layer, _, _, err := policy.Parse("policy.json", []byte(`{"permission":`+tt.policy+`}`), policy.Nod, "/home")
+			if err != nil {
+				t.Fatal(err)
+			}
+			grants := engine.FixedGrants([]engine.Grant{{Surface: "path", Pattern: "*"}}, engine.Options{})
+			g := &gate.Gate{Rules: engine.Compile([]engine.Layer{layer}, engine.Options{Cwd: "/p", Yolo: yolo}), Guard: tt.guard, Grants: grants, Files: crowd{}, Cwd: "/p"}
+			want := tt.want
+			if yolo {
+				want = tt.yolo
+			}
+			o := g.Decide(gate.Call{Tool: "bash", Input: map[string]any{"command": tt.command}})
+			if o.Action != want || o.Decisive.Gate != tt.surface {
+				t.Errorf("%s, yolo %v: %v by %s %q", tt.name, yolo, o.Action, o.Decisive.Gate, o.Decisive.Pattern)
+			}
+			if want == engine.Ask && o.Decisive.Why == "" {
+				t.Errorf("%s: it does not say why", tt.name)
 			}
 		}
 	}

@@ -87,7 +87,27 @@ type token struct {
 	// loose is a word that may be no path: only rules that name more than
 	// everything count.
 	loose bool
-	why   string // asks, whatever the rules say
+	why   string // it may be more than its facts tell
+}
+
+// doubt makes of what the rules say of t an ask, where it may be more than its
+// facts tell and the rules say different things of different paths: one of those
+// that were not looked at might be denied.
+func (r *run) doubt(t *token, surface string, m *engine.Match) {
+	if t.why != "" && m.Action != engine.Deny && r.Rules.Restricts(surface) {
+		*m = engine.Match{Action: engine.Ask, Origin: engine.OriginBuiltin, Pattern: engine.PatternLimit, Value: m.Value, Explicit: true, Surface: m.Surface, Limited: true}
+	}
+}
+
+// because is why m asks where no rule does.
+func (t *token) because(m *engine.Match) string {
+	switch {
+	case m.Action == engine.Ask && t.why != "":
+		return t.why
+	case m.Limited:
+		return whyLimited
+	}
+	return ""
 }
 
 // pathGate judges paths on the path surface. Only a rule written for it fires
@@ -99,11 +119,7 @@ func (r *run) pathGate(tokens []token, whole string) {
 		t := &tokens[i]
 		surface := directed(engine.SurfacePath, t.dir)
 		m := r.resolvePath(surface, &t.facts, false)
-		if t.why != "" && m.Action == engine.Allow && m.Grant == nil {
-			if m.Explicit && !pattern.IsBare(m.Pattern) {
-				m.Action, m.Rule, m.Pattern = engine.Ask, nil, shell.FloorUnparseable
-			}
-		}
+		r.doubt(t, surface, &m)
 		if !m.Explicit || t.loose && pattern.IsBare(m.Pattern) {
 			continue
 		}
@@ -117,13 +133,7 @@ func (r *run) pathGate(tokens []token, whole string) {
 			c.Surface = surface
 			c.from(&m)
 			c.Value = t.typed
-			c.Why = ""
-			switch {
-			case m.Limited:
-				c.Why = whyLimited
-			case m.Rule == nil:
-				c.Why = t.why
-			}
+			c.Why = t.because(&m)
 			c.Intent = Intent{Surface: surface, MatchValues: t.facts.Values(), Boundary: t.facts.Boundary}
 		}
 	}
@@ -147,13 +157,14 @@ func (r *run) boundaryGate(tokens []token, value string) {
 		}
 		surface := directed(engine.SurfaceExternalDirectory, t.dir)
 		m := r.Rules.Resolve(&engine.Query{Surface: surface, Values: t.facts.Values(), Strict: t.facts.Strict, Grants: r.Grants, Granted: t.facts.Granted(), Work: r.work})
+		r.doubt(t, surface, &m)
 		c.Paths = append(c.Paths, PathCheck{Typed: t.typed, Facts: t.facts, Surface: surface, Match: m})
 		c.Limited = c.Limited || m.Limited
 		if !found || m.Action.Stricter(c.Action) {
 			found = true
 			c.Surface = surface
-			c.Why = ""
 			c.from(&m)
+			c.Why = t.because(&m)
 			c.Intent = Intent{Surface: surface, MatchValues: t.facts.Values(), Boundary: t.facts.Boundary}
 		}
 	}

@@ -378,11 +378,12 @@ func globHead(g string) string {
 }
 
 // globLiterals yields what every value that g matches has in it. What stands in
-// braces is one of several, and a slash beside `**` may be absent.
+// braces is one of several, a slash beside `**` may be absent, and what is not
+// UTF-8 matches whatever else is not.
 func globLiterals(g string, yield func(string)) {
 	depth, from := 0, 0
 	cut := func(to, next int) {
-		if text := strings.Trim(g[from:to], "/"); depth == 0 && text != "" {
+		if text := strings.Trim(g[from:to], "/"); depth == 0 && text != "" && !strings.ContainsRune(text, utf8.RuneError) {
 			yield(text)
 		}
 		from = next
