@@ -127,6 +127,12 @@ func (r *reading) execute(x *execution, st *state, w where) int {
 	if at >= 0 {
 		in.wrapper = at
 	}
+	if g, ok := args[0].w.Parts[0].(*syntax.ExtGlob); ok && g.Op == syntax.GlobExcept {
+		// Without extglob this is the negation of a subshell.
+		sub := w
+		sub.context = ContextSubshell
+		r.payload(g.Pattern.Value, st, sub, -1, args[0].start, false)
+	}
 	inner := r.unwrap(base, x, u.Words, st, in, at)
 	r.operands(base, args, inner, st, at)
 	if x.shell {

@@ -228,6 +228,10 @@ func mends(text string, err error) []mended {
 			return []mended{{text[:at] + " " + text[at+1:], "it negates in a place that is not understood"}}
 		}
 	}
+	if strings.Contains(pe.Text, "test operator") && strings.Contains(text, "]]`") {
+		// The parser takes the backquote behind a test for a part of its end.
+		return []mended{{text: strings.ReplaceAll(text, "]]`", "]] `")}}
+	}
 	// Whatever went wrong, an opening of arithmetic before it may be none.
 	at := min(int(pe.Pos.Offset())+2, len(text))
 	if i := strings.LastIndex(text[:at], "(("); i >= 0 {
