@@ -184,7 +184,7 @@ func (v verdict) others(b *strings.Builder, k *call) {
 	}
 	q := v.query(c)
 	steps := k.Rules.Trace(&q)
-	steps = slices.DeleteFunc(steps, func(s engine.Step) bool { return s.Rule == c.Rule })
+	steps = slices.DeleteFunc(steps, func(s engine.Step) bool { return s.Rule == c.Rule || s.Rule.Pattern == engine.PatternLimit })
 	if len(steps) == 0 {
 		return
 	}
