@@ -50,9 +50,10 @@ func (n *nod) desktop(ctx context.Context, nd *node.Node, log *slog.Logger) fron
 	return frontEnd{run: t.Run, show: t.Show}
 }
 
-// icon is what notifications show.
+// icon is what notifications show, in the size in which the servers do: the
+// D-Bus library takes it byte by byte, which is most of the time of a Notify call.
 func icon() image.Image {
-	i, err := png.Decode(bytes.NewReader(assets.Icon(64)))
+	i, err := png.Decode(bytes.NewReader(assets.Icon(48)))
 	if err != nil {
 		panic(err) // it is part of the program
 	}

@@ -144,6 +144,9 @@ func newDesktop(ctx context.Context, cfg Config, tell teller) *desktop {
 		ending: make(chan struct{}), done: make(chan struct{}),
 		timers: map[*time.Timer]struct{}{}, items: map[string]*item{},
 	}
+	if cfg.Icon != nil {
+		d.cfg.picture = pixels(cfg.Icon)
+	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}

@@ -34,6 +34,8 @@ import (
 	"image"
 	"log/slog"
 	"time"
+
+	"github.com/godbus/dbus/v5"
 )
 
 // Urgency is the urgency hint of the Desktop Notifications specification.
@@ -180,5 +182,6 @@ type Config struct {
 
 	Log *slog.Logger // nil: nothing is logged
 
-	timing timing // zero: the times of real life
+	picture dbus.Variant // Icon as it is sent
+	timing  timing       // zero: the times of real life
 }

@@ -229,7 +229,7 @@ func (s *server) notify(cfg *Config, replaces uint32, n Note) (Shown, []any) {
 		hints["desktop-entry"] = dbus.MakeVariant(cfg.DesktopEntry)
 	}
 	if cfg.Icon != nil {
-		hints[imageHint(s.spec)] = dbus.MakeVariant(pixels(cfg.Icon))
+		hints[imageHint(s.spec)] = cfg.picture
 	}
 	if actions == nil {
 		actions = []string{}
@@ -296,9 +296,9 @@ type picture struct {
 	Data                  []byte
 }
 
-func pixels(src image.Image) picture {
+func pixels(src image.Image) dbus.Variant {
 	b := src.Bounds()
 	img := image.NewNRGBA(image.Rect(0, 0, b.Dx(), b.Dy()))
 	draw.Draw(img, img.Bounds(), src, b.Min, draw.Src)
-	return picture{int32(b.Dx()), int32(b.Dy()), int32(img.Stride), true, 8, 4, img.Pix}
+	return dbus.MakeVariant(picture{int32(b.Dx()), int32(b.Dy()), int32(img.Stride), true, 8, 4, img.Pix})
 }
