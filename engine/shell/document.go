@@ -25,7 +25,7 @@ func documents(stmts []*syntax.Stmt, text string) (fixed, why string) {
 	if !strings.Contains(text, "<<") || !strings.ContainsAny(text, "\\'\")") {
 		return "", ""
 	}
-	a := audit{text: text}
+	a := audit{text: text, read: map[int]int{}}
 	var inside []syntax.Node // what is being walked, outermost first
 	for _, s := range stmts {
 		syntax.Walk(s, func(n syntax.Node) bool {
@@ -48,6 +48,22 @@ type audit struct {
 	text  string
 	edits []edit
 	why   string
+	ends  []int       // of the lines of text
+	read  map[int]int // up to where the documents opened before a line are read
+}
+
+// lineEnd is where the line that holds text[at] ends.
+func (a *audit) lineEnd(at int) int {
+	if a.ends == nil {
+		for i := range len(a.text) {
+			if a.text[i] == '\n' {
+				a.ends = append(a.ends, i)
+			}
+		}
+		a.ends = append(a.ends, len(a.text))
+	}
+	i, _ := slices.BinarySearch(a.ends, at)
+	return a.ends[min(i, len(a.ends)-1)]
 }
 
 // edit replaces text[at:end].
@@ -99,16 +115,19 @@ func (a *audit) document(d *syntax.Redirect, inside []syntax.Node) {
 	if d.Hdoc == nil {
 		return
 	}
-	from := strings.IndexByte(a.text[end:], '\n') + end + 1
+	from := a.lineEnd(end) + 1
 	to := min(int(d.Hdoc.End().Offset()), len(a.text))
-	if from <= end || from >= to {
+	if from >= to {
 		return
 	}
-	if i := strings.IndexByte(a.text[to:], '\n'); i >= 0 {
-		to += i
-	} else {
-		to = len(a.text)
+	// Documents that are opened on one line follow each other.
+	line := from
+	from = max(from, a.read[line])
+	to = a.lineEnd(to)
+	if from >= to {
+		return
 	}
+	a.read[line] = to
 	if backquoted && strings.Contains(a.text[from:to], `\`) {
 		// Bash takes backslashes off before it reads what is in backquotes.
 		a.why = "it has a here-document with backslashes in backquotes"
