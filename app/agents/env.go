@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/nod-agents/nod/app/exit"
+	"github.com/nod-agents/nod/app/guard"
 	"github.com/nod-agents/nod/app/policyfile"
 	"github.com/nod-agents/nod/app/trust"
 	"github.com/nod-agents/nod/engine"
@@ -44,8 +45,8 @@ type Env struct {
 	Setting func(agent string) Setting
 	// Ended takes back what was granted to a requester that is no more.
 	Ended func(ctx context.Context, requester string)
-	// Guard makes the rules that no policy overrides; nil: none.
-	Guard func(home, agentDir, project string) *engine.Ruleset
+	// Guard says how to make the rules that no policy overrides; nil: none.
+	Guard func(home, agentDir, project string) guard.Late
 	// Executable is the absolute path of this program, which install writes.
 	Executable func() (string, error)
 }

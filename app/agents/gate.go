@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nod-agents/nod/app/disk"
+	"github.com/nod-agents/nod/app/guard"
 	"github.com/nod-agents/nod/engine"
 	"github.com/nod-agents/nod/engine/gate"
 	"github.com/nod-agents/nod/engine/policy"
@@ -36,8 +37,8 @@ type Rules struct {
 	Now       func() time.Time
 	// Trusted says whether a project may bring rules of its own.
 	Trusted func(project string) bool
-	// Guard, if set, makes the rules that no policy overrides.
-	Guard func(home, agentDir, project string) *engine.Ruleset
+	// Guard, if set, says how to make the rules that no policy overrides.
+	Guard func(home, agentDir, project string) guard.Late
 	// Told, if set, gets each policy that is used: what is wrong in its files
 	// is for people.
 	Told func(project string, p *policy.Policy)
@@ -61,12 +62,13 @@ func (r *Rules) Judge(c *Call) Ruling {
 	for name, t := range p.Settings.ShellTools {
 		g.ShellTools[name] = gate.ShellTool{Command: t.CommandArgument, Workdir: t.WorkdirArgument}
 	}
+	var late guard.Late
 	if r.Guard != nil {
-		g.Guard = r.Guard(r.Home, r.AgentDir, project)
+		late = r.Guard(r.Home, r.AgentDir, project)
 	}
 	out := Ruling{Action: engine.Allow, Patience: p.Settings.ForwardingTimeout}
 	for _, u := range c.Uses {
-		o := g.Decide(r.call(c, u))
+		o := late.Decide(g, r.call(c, u))
 		if c.Inner && !names(o) {
 			continue
 		}

@@ -101,9 +101,10 @@ func (g *Ground) Guarding(set *settings.Settings, agentDir, project string) (p g
 	return p, looked
 }
 
-// guard makes the rules by which Nod protects itself, for commands that judge a
-// few calls, one after the other. Broken settings switch nothing off.
-func (g *Ground) guard() func(home, agentDir, project string) *engine.Ruleset {
+// guard says how to make the rules by which Nod protects itself, for commands
+// that judge a few calls, one after the other. Broken settings switch nothing
+// off.
+func (g *Ground) guard() func(home, agentDir, project string) guard.Late {
 	set := sync.OnceValue(func() settings.Settings {
 		s, err := g.Settings()
 		if err != nil {
@@ -114,17 +115,19 @@ func (g *Ground) guard() func(home, agentDir, project string) *engine.Ruleset {
 	type place struct{ home, agentDir, project string }
 	var last place
 	var rules *engine.Ruleset
-	return func(home, agentDir, project string) *engine.Ruleset {
+	return func(home, agentDir, project string) guard.Late {
 		s := set()
 		if !s.SelfProtects() {
 			return nil
 		}
-		if at := (place{home, agentDir, project}); rules == nil || at != last {
-			p, _ := g.Guarding(&s, agentDir, project)
-			p.Home = home
-			last, rules = at, guard.Rules(p)
+		return func() *engine.Ruleset {
+			if at := (place{home, agentDir, project}); rules == nil || at != last {
+				p, _ := g.Guarding(&s, agentDir, project)
+				p.Home = home
+				last, rules = at, guard.Rules(p)
+			}
+			return rules
 		}
-		return rules
 	}
 }
 

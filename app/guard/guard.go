@@ -61,15 +61,30 @@ func Rules(p Places) *engine.Ruleset {
 	for _, any := range []string{"*/.nod/policy.jsonc", "*/.pi/extensions/pi-permission-system/config.json"} {
 		deny(&write, any, whyFiles) // of projects that are not this one
 	}
-	bash := engine.Section{Surface: engine.SurfaceBash}
+	return engine.Compile([]engine.Layer{{Origin: engine.OriginBuiltin, Sections: []engine.Section{write, tree, bash(whyCommands)}}},
+		engine.Options{Home: p.Home, Cwd: p.Project, Flavour: p.Flavour})
+}
+
+// widest compiles rules that deny, with the reason whyWidest, whatever the rules
+// for any places deny.
+func widest(home, project string, flavour pattern.Flavour) *engine.Ruleset {
+	all := func(surface string) engine.Section {
+		return engine.Section{Surface: surface, Rules: []engine.Rule{{Surface: surface, Pattern: "*", Action: engine.Deny, Reason: whyWidest, Origin: engine.OriginBuiltin}}}
+	}
+	return engine.Compile([]engine.Layer{{Origin: engine.OriginBuiltin, Sections: []engine.Section{all(engine.SurfacePath + "_write"), all(gate.SurfaceTree), bash(whyWidest)}}},
+		engine.Options{Home: home, Cwd: project, Flavour: flavour})
+}
+
+// bash are the rules for commands.
+func bash(why string) engine.Section {
+	s := engine.Section{Surface: engine.SurfaceBash}
 	for _, command := range commands {
-		deny(&bash, command, whyCommands)
+		s.Rules = append(s.Rules, engine.Rule{Surface: s.Surface, Pattern: command, Action: engine.Deny, Reason: why, Origin: engine.OriginBuiltin})
 	}
 	for _, harmless := range []string{"nod --help", "nod -h", "nod --version"} {
-		bash.Rules = append(bash.Rules, engine.Rule{Surface: bash.Surface, Pattern: harmless, Action: engine.Allow, Origin: engine.OriginBuiltin})
+		s.Rules = append(s.Rules, engine.Rule{Surface: s.Surface, Pattern: harmless, Action: engine.Allow, Origin: engine.OriginBuiltin})
 	}
-	return engine.Compile([]engine.Layer{{Origin: engine.OriginBuiltin, Sections: []engine.Section{write, tree, bash}}},
-		engine.Options{Home: p.Home, Cwd: p.Project, Flavour: p.Flavour})
+	return s
 }
 
 // commands are those of Nod that give somebody else's decisions weight, or take

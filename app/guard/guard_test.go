@@ -1,8 +1,10 @@
 package guard_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -132,6 +134,10 @@ func TestAgentsCannotWriteWhatDecides(t *testing.T) {
 		"hooking as it pleases": bash(`nod hook install claude-code --mode advise`),
 	}
 	for name, call := range denied {
+		lazy := *w.gate
+		if late := guard.Late(func() *engine.Ruleset { return w.gate.Guard }).Decide(&lazy, call); late.Action != engine.Deny {
+			t.Errorf("%s: %v is %s by rules made late", name, call.Input, late.Action)
+		}
 		o := w.gate.Decide(call)
 		if o.Action != engine.Deny || o.Decisive.Origin != engine.OriginBuiltin || !strings.Contains(o.Decisive.Reason, "Only the user") {
 			t.Errorf("%s: %v is %s by %+v", name, call.Input, o.Action, o.Decisive)
@@ -170,6 +176,65 @@ func TestAgentsCannotWriteWhatDecides(t *testing.T) {
 			t.Errorf("without a guard the policy decides, but %s is %s by %+v", name, o.Action, o.Decisive)
 		}
 	}
+}
+
+// TestLateRulesDecideTheSame holds rules that are made only where a call may
+// touch what they protect against those that are there from the start: over the
+// calls of the engine's cases, and the same among protected places.
+func TestLateRulesDecideTheSame(t *testing.T) {
+	w := newWorld(t)
+	rules := w.gate.Guard
+	made, calls := 0, 0
+	late := guard.Late(func() *engine.Ruleset { made++; return rules })
+	policies := map[string]*engine.Ruleset{
+		"open": w.gate.Rules, "asks": engine.Compile(nil, engine.Options{Home: w.home, Cwd: w.project}),
+		"denies": engine.Compile([]engine.Layer{{Sections: []engine.Section{{Surface: "*", Text: true, Rules: []engine.Rule{{Surface: "*", Pattern: "*", Action: engine.Deny}}}}}}, engine.Options{Home: w.home, Cwd: w.project}),
+	}
+	files, err := filepath.Glob("../../engine/gate/testdata/cases/*.jsonl")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			for from, to := range map[string]string{"": "", "src/": "~/.config/nod/", "/etc/passwd": w.home + "/.claude/settings.json", "rm ": "nod trust "} {
+				if from != "" && !strings.Contains(line, from) {
+					continue
+				}
+				var c struct {
+					Tool  string
+					Input any
+				}
+				if err := json.Unmarshal([]byte(moved(line, from, to)), &c); err != nil || c.Tool == "" {
+					continue
+				}
+				for name, policy := range policies {
+					soon, lazy := *w.gate, *w.gate
+					soon.Rules, lazy.Rules, lazy.Guard = policy, policy, nil
+					call := gate.Call{Tool: c.Tool, Input: c.Input}
+					calls++
+					if a, b := soon.Decide(call), late.Decide(&lazy, call); !reflect.DeepEqual(a, b) {
+						t.Errorf("%s: %s %v: with rules from the start %+v, else %+v", name, c.Tool, c.Input, a, b)
+					}
+				}
+			}
+		}
+	}
+	if made == 0 || made == calls {
+		t.Errorf("of %d calls %d needed the rules", calls, made)
+	}
+	t.Logf("of %d calls %d needed the rules", calls, made)
+}
+
+// moved is text with one word in place of another.
+func moved(text, from, to string) string {
+	if from == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, from, to)
 }
 
 // TestServedAsksAreGuarded holds a forwarded ask's own facts against the rules,

@@ -46,7 +46,7 @@ var arrows = map[string][]string{
 	"app/ground":      {"app/agents", "app/exit", "app/guard", "app/judge", "app/policyfile", "app/settings", "engine/..."},
 	"app/guard":       {"engine/...", "forwarding"},
 	"app/hooks":       {"app/agents", "app/exit"},
-	"app/judge":       {"app/disk", "app/exit", "app/policyfile", "app/trust", "app/visible", "engine/..."},
+	"app/judge":       {"app/disk", "app/exit", "app/guard", "app/policyfile", "app/trust", "app/visible", "engine/..."},
 	"app/link":        {"app/oneshot", "app/program", "app/visible", "engine/..."},
 	"app/node":        {"app/board", "app/guard", "app/link", "app/pipe", "app/reviewlog", "engine/...", "forwarding"},
 	"app/program":     {"app/board", "app/desk", "app/oneshot", "app/visible", "engine/..."},

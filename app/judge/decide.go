@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/nod-agents/nod/app/disk"
+	"github.com/nod-agents/nod/app/guard"
 	"github.com/nod-agents/nod/engine"
 	"github.com/nod-agents/nod/engine/gate"
 	"github.com/nod-agents/nod/engine/pattern"
@@ -25,7 +26,7 @@ type call struct {
 	Grants   []engine.Grant
 	Policy   *policy.Policy
 	Rules    *engine.Ruleset
-	Guard    *engine.Ruleset
+	Guard    guard.Late
 	Reader   *shell.Reader
 }
 
@@ -37,7 +38,7 @@ type verdict struct {
 
 func decide(k *call) verdict {
 	g := &gate.Gate{
-		Rules: k.Rules, Guard: k.Guard, Shell: k.Reader, Home: k.Home, Cwd: k.Cwd, Flavour: k.Flavour,
+		Rules: k.Rules, Shell: k.Reader, Home: k.Home, Cwd: k.Cwd, Flavour: k.Flavour,
 		AgentDir: k.AgentDir, InfrastructureReads: k.Policy.Settings.InfrastructureReadPaths, Servers: k.Servers,
 	}
 	if !k.Foreign {
@@ -59,7 +60,7 @@ func decide(k *call) verdict {
 	if len(k.Input) > 0 {
 		_ = json.Unmarshal(k.Input, &input) // the caller has parsed it before
 	}
-	return verdict{g.Decide(gate.Call{Tool: k.Tool, Input: input}), g}
+	return verdict{k.Guard.Decide(g, gate.Call{Tool: k.Tool, Input: input}), g}
 }
 
 // answer is the verdict as scripts read it.

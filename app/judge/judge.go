@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nod-agents/nod/app/exit"
+	"github.com/nod-agents/nod/app/guard"
 	"github.com/nod-agents/nod/app/policyfile"
 	"github.com/nod-agents/nod/app/trust"
 	"github.com/nod-agents/nod/app/visible"
@@ -32,8 +33,8 @@ type Env struct {
 	Cwd            string // the working directory, absolute
 	GOOS           string // as runtime.GOOS
 	Now            func() time.Time
-	// Guard makes the rules that no policy overrides; nil: none.
-	Guard func(home, agentDir, project string) *engine.Ruleset
+	// Guard says how to make the rules that no policy overrides; nil: none.
+	Guard func(home, agentDir, project string) guard.Late
 }
 
 // Where says whose policy is meant.
