@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -108,7 +109,7 @@ func TestAStoppedNodLosesNoAsk(t *testing.T) {
 	m.collect("first")
 	asks := limit(t, "fs/inotify/max_queued_events") + 3616
 	if asks > 100_000 {
-		t.Fatalf("the kernel keeps %d events: set fs.inotify.max_queued_events to 16384, its default", asks)
+		t.Skipf("the kernel keeps too many events for a test: fs.inotify.max_queued_events is %d, not 16384 as usual", asks-3616)
 	}
 	// Written beside the inbox, so that each costs it one event.
 	staged, inbox := m.path("staged"), m.spool("requests")
@@ -157,7 +158,7 @@ func TestAStoppedNodLosesNoAsk(t *testing.T) {
 		time.Sleep(100 * time.Millisecond) // a look at so many files costs Nod its time
 		return len(m.spooled("responses")) == asks
 	})
-	t.Logf("%d asks answered %v after nod went on", asks, time.Since(went).Round(time.Millisecond))
+	t.Logf("%d asks answered %v after nod went on, which took it %v of a processor", asks, time.Since(went).Round(time.Millisecond), cpuTime(t, n.cmd.Process.Pid).Round(time.Millisecond))
 	for i := range asks {
 		r, ok := m.answered(name(i))
 		if !ok || !r.Approved {
@@ -187,12 +188,20 @@ func TestWithoutWatches(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
 			policy := m.policy(`{"permission": {"bash": {"*": "ask", "make *": "allow"}}}`)
-			line := `echo 0 >/proc/sys/user/` + which + ` && exec "$0" serve --frontend none --policy "$1"`
-			n := &nod{startIn(t, m.path("proj"), m.env(), &syscall.SysProcAttr{
-				Cloneflags:  syscall.CLONE_NEWUSER,
-				UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
-				GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
-			}, "/bin/sh", "-c", line, program(t), policy), m}
+			line := `echo 0 >/proc/sys/user/` + which + ` && exec "$0" "$@"`
+			own := func() *syscall.SysProcAttr {
+				return &syscall.SysProcAttr{
+					Cloneflags:  syscall.CLONE_NEWUSER,
+					UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
+					GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
+				}
+			}
+			probe := exec.Command("/bin/sh", "-c", line, "true")
+			probe.SysProcAttr = own()
+			if out, err := probe.CombinedOutput(); err != nil {
+				t.Skipf("a user namespace with limits of its own cannot be had here: %v %s", err, out)
+			}
+			n := &nod{startIn(t, m.path("proj"), m.env(), own(), "/bin/sh", "-c", line, program(t), "serve", "--frontend", "none", "--policy", policy), m}
 			eventually(t, "nod serving", func() bool {
 				if !n.running() {
 					t.Fatalf("nod ended with %d: %s", n.wait(), n.err)
