@@ -263,7 +263,11 @@ func (v *served) guardServed(q *engine.Question) {
 	if in.Surface != "" && in.Surface != engine.SurfaceBash && (q.Kind == "bash_external_directory" || q.Tool == engine.SurfaceBash) {
 		lines = append(lines, q.Value)
 	}
-	reading := len(lines) > 0 // every command only reads
+	if len(lines) > maxServed {
+		lines, v.limited = lines[:maxServed], true
+		v.ask()
+	}
+	reading := len(lines) > 0 && !v.limited // every command only reads
 	for _, line := range lines {
 		p := v.Shell.Read(line, shell.Env{Home: v.Rules.Options().Home})
 		for i := range p.Units {

@@ -118,6 +118,30 @@ func TestGrantsOfManyPaths(t *testing.T) {
 	}
 }
 
+// An ask with more command lines than any ask has is for a person, since not
+// all of them are read.
+func TestManyLinesOfOneAsk(t *testing.T) {
+	allow := engine.Compile([]engine.Layer{{Origin: engine.OriginGlobal, Sections: []engine.Section{
+		{Surface: "bash", Rules: []engine.Rule{{Surface: "bash", Pattern: "ls *", Action: engine.Allow}, {Surface: "bash", Pattern: "rm *", Action: engine.Deny}}}}}},
+		engine.Options{Yolo: true})
+	for n, want := range map[int]engine.Action{2: engine.Allow, 64: engine.Allow, 65: engine.Ask, 100_000: engine.Ask} {
+		q := &engine.Question{Surface: "bash", Kind: "bash", Value: "ls 0", Intent: &engine.Intent{Surface: "bash"}}
+		for i := range n {
+			q.Intent.MatchValues = append(q.Intent.MatchValues, fmt.Sprintf("ls %d", i))
+		}
+		if j := gate.Serve(q, gate.Served{Rules: allow, Guard: engine.Compile(nil, engine.Options{})}); j.Action != want {
+			t.Errorf("%d lines: %v", n, j.Action)
+		}
+		q.Intent.MatchValues[n-1] = "rm x"
+		if n <= 64 {
+			want = engine.Deny
+		}
+		if j := gate.Serve(q, gate.Served{Rules: allow}); j.Action != want {
+			t.Errorf("%d lines, the last denied: %v", n, j.Action)
+		}
+	}
+}
+
 // crowd is a file system in which the project has more files than are looked at.
 type crowd struct{}
 

@@ -63,6 +63,7 @@ type served struct {
 	any     bool // a part was judged
 	unknown bool // a part is not known, so not even yolo may allow
 	limited bool // nor was each held against all rules
+	lines   int  // command lines that were read
 	used    []*engine.SessionGrant
 	work    *engine.Work
 }
@@ -104,8 +105,17 @@ func (v *served) value(q *engine.Query) {
 	v.match(&m)
 }
 
+// maxServed is how many command lines of one ask are read. An ask has one, in a
+// few forms.
+const maxServed = 64
+
 // command judges every unit of a text as a shell would run it.
 func (v *served) command(text string) {
+	if v.lines++; v.lines > maxServed {
+		v.limited = true
+		v.ask()
+		return
+	}
 	p := v.Shell.Read(text, shell.Env{Home: v.Rules.Options().Home})
 	j := judging{v.Rules, v.Grants, v.work}
 	checks := j.program(nil, p, engine.SurfaceBash)
