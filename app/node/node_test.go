@@ -324,6 +324,7 @@ func TestTheAskNamesTheRuleThatAsks(t *testing.T) {
 // with its place, and is gone once mended.
 func TestBrokenPolicyKeepsTheLastGoodOne(t *testing.T) {
 	d := serve(t, `{"permission": {"*": "ask", "bash": {"make a": "allow"}}}`, true, "desk")
+	d.CheckPolicy() // it was good once
 	changes, stop := d.Watch()
 	defer stop()
 	problem := func(want bool) string {

@@ -63,26 +63,53 @@ func (r *rules) of(inbox Inbox, agent string) *compiled {
 	if c != nil && c.fresh(r.cfg.Files, now) {
 		return c
 	}
-	p := r.loader.Load(policy.Places{
-		AgentDir: inbox.AgentDir, ConfigDir: r.cfg.ConfigDir, Global: r.cfg.Global,
-		Project: r.cfg.Project, Trusted: r.cfg.Trusted, Agent: agent, Home: r.cfg.Home,
-	})
-	c = &compiled{policy: p, rules: p.Ruleset(engine.Options{Home: r.cfg.Home, Cwd: r.cfg.Project, Now: now})}
-	names := p.Names()
-	if r.cfg.Guard != nil {
-		var looked []string
-		c.guard, looked = r.cfg.Guard(inbox)
-		names = append(names, looked...)
-	}
-	for _, name := range names {
-		c.files = append(c.files, stateOf(r.cfg.Files, name))
-	}
+	c = r.load(inbox, agent, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.all) >= cacheLimit {
 		clear(r.all)
 	}
 	r.all[key] = c
+	return c
+}
+
+// load compiles the policy as it is now. The files are looked at before they are
+// read for good: one that changes meanwhile is then read again at the next
+// judgment, and never taken for what was read of it before.
+func (r *rules) load(inbox Inbox, agent string, now time.Time) *compiled {
+	places := policy.Places{
+		AgentDir: inbox.AgentDir, ConfigDir: r.cfg.ConfigDir, Global: r.cfg.Global,
+		Project: r.cfg.Project, Trusted: r.cfg.Trusted, Agent: agent, Home: r.cfg.Home,
+	}
+	c := &compiled{}
+	read := func() (names []string) {
+		c.policy = r.loader.Load(places)
+		names = c.policy.Names()
+		if r.cfg.Guard != nil {
+			var looked []string
+			c.guard, looked = r.cfg.Guard(inbox)
+			names = append(names, looked...)
+		}
+		return names
+	}
+	// What is read names the files, and those may change as well; after some
+	// turns the policy is good for this judgment alone.
+	names := read()
+	for turn := 0; ; turn++ {
+		c.files = c.files[:0]
+		for _, name := range names {
+			c.files = append(c.files, stateOf(r.cfg.Files, name))
+		}
+		again := read()
+		if slices.Equal(names, again) {
+			break
+		}
+		if names = again; turn == 8 {
+			c.files = append(c.files, fileState{err: "unsettled"})
+			break
+		}
+	}
+	c.rules = c.policy.Ruleset(engine.Options{Home: r.cfg.Home, Cwd: r.cfg.Project, Now: now})
 	return c
 }
 
