@@ -12,6 +12,7 @@ import (
 
 	"fyne.io/systray"
 
+	"github.com/nod-agents/nod/app/board"
 	"github.com/nod-agents/nod/app/desk"
 	"github.com/nod-agents/nod/app/pipe"
 	"github.com/nod-agents/nod/app/visible"
@@ -74,7 +75,8 @@ type menu struct {
 	shallow bool          // the desktop shows no menu within a menu within the menu
 	delay   time.Duration // after a change
 	icon    string        // what icon and tooltip show
-	gone    func() bool   // the bus under it is
+	titles  map[*board.Ask]string
+	gone    func() bool // the bus under it is
 }
 
 // grantSlot is a grant in the menu. It keeps its grant while that holds, so
@@ -171,14 +173,21 @@ func (m *menu) show(ctx context.Context, l look, now time.Time) {
 		}
 		put(it, "! "+visible.Line(l.problems[i], 90), click{what: clickNod}, false)
 	}
+	titles := map[*board.Ask]string{}
 	for i, it := range m.asks {
 		if i >= len(l.asks) {
 			m.hide(ctx, it)
 			continue
 		}
 		a := l.asks[i]
-		put(it, desk.Who(a.Principal)+": "+visible.Line(headline(a), 60), click{clickAsk, a.Key}, false)
+		title, ok := m.titles[a]
+		if !ok { // an ask may be a megabyte, and never changes
+			title = desk.Who(a.Principal) + ": " + visible.Line(headline(a), 60)
+		}
+		titles[a] = title
+		put(it, title, click{clickAsk, a.Key}, false)
 	}
+	m.titles = titles
 	if more := len(l.asks) - askSlots; more > 0 {
 		put(m.moreAsks, fmt.Sprintf("%d more…", more), click{clickAsk, l.asks[askSlots].Key}, false)
 	} else {

@@ -368,7 +368,7 @@ func TestWindowsThatHang(t *testing.T) {
 	})
 	t.Run("does not read", func(t *testing.T) {
 		n := newNode()
-		w, at, _ := supervise(t, n, func(c *Config) { c.timing.write = time.Second })
+		w, at, _ := supervise(t, n, func(c *Config) { c.timing.write = 3 * time.Second })
 		w.show(viewNod, "", "")
 		s := at.next()
 		s.shown(viewNod, "")

@@ -33,7 +33,7 @@ const (
 // ASCII and ideographs not counted. The toolkit looks each up in every font, and
 // the longer the more there are that no font has: with all of Unicode in one
 // text it would not come back for minutes.
-const alphabets = 1000
+const alphabets = 300
 
 // A stretch is a part of a text's body that is not plain.
 type stretch struct {

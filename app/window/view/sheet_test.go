@@ -315,10 +315,15 @@ func TestFitKeepsHeadAndTail(t *testing.T) {
 }
 
 func BenchmarkSheet(b *testing.B) {
+	var all strings.Builder
+	for r := rune(0x100); all.Len() < 1<<20; r++ {
+		all.WriteRune(r)
+	}
 	for name, raw := range map[string]string{
 		"4k":           strings.Repeat("x", 4000),
 		"1MB-one-line": strings.Repeat("x", 1<<20),
 		"1MB-lines":    strings.Repeat("echo line\n", 100_000),
+		"1MB-all":      all.String(),
 		"1MB-hostile":  strings.Repeat("\u202e日g\u0456 ", 90_000),
 	} {
 		b.Run(name, func(b *testing.B) {
