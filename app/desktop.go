@@ -36,7 +36,7 @@ func (n *nod) desktop(ctx context.Context, nd *node.Node, log *slog.Logger) fron
 	if err != nil {
 		nd.Problem("window", "Windows cannot be opened, because the program's own file is unknown: "+err.Error())
 	}
-	bus := notify.SessionBus(n.Getenv, os.Getuid())
+	bus := sessionBus(n.Getenv)
 	t := tray.New(tray.Config{
 		Node:       nd,
 		Notifier:   notify.New(ctx, notify.Config{AppName: "Nod", DesktopEntry: assets.AppID, Icon: icon(), BusAddress: bus, Log: log}),
@@ -59,6 +59,9 @@ func icon() image.Image {
 	}
 	return i
 }
+
+// sessionBus is the address of the session bus; empty: there is none.
+func sessionBus(getenv func(string) string) string { return notify.SessionBus(getenv, os.Getuid()) }
 
 // windowCommands is the window process: the resident starts it and holds its
 // pipes, so that starting it by hand answers nobody.

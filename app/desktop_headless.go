@@ -18,4 +18,7 @@ func (n *nod) desktop(context.Context, *node.Node, *slog.Logger) frontEnd {
 	panic("a build without a desktop chose it")
 }
 
+// sessionBus: nothing here speaks to it, and what would is not linked.
+func sessionBus(func(string) string) string { return "" }
+
 func (n *nod) windowCommands() []*cobra.Command { return nil }

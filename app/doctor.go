@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,7 +10,6 @@ import (
 	"github.com/nod-agents/nod/app/doctor"
 	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/app/visible"
-	"github.com/nod-agents/nod/notify"
 )
 
 func (n *nod) doctorCommand() *cobra.Command {
@@ -28,7 +26,7 @@ func (n *nod) doctorCommand() *cobra.Command {
 			ctx, cancel := context.WithTimeout(c.Context(), 5*time.Second)
 			defer cancel()
 			findings := doctor.Examine(ctx, doctor.Host{
-				Getenv: n.Getenv, Desktop: hasDesktop, Native: alwaysDisplay, BusAddress: notify.SessionBus(n.Getenv, os.Getuid()),
+				Getenv: n.Getenv, Desktop: hasDesktop, Native: alwaysDisplay, BusAddress: sessionBus(n.Getenv),
 				AgentDirs: set.AgentDirs, Sessions: set.Sessions, ConfigDir: n.Dirs.Config, StateDir: n.Dirs.State, Proc: "/proc",
 			})
 			findings = append(findings, n.hookFindings()...)

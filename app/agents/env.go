@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -101,16 +102,20 @@ func (env Env) Run(ctx context.Context, a Adapter, event string, f Flags) error 
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	// An agent that is gone reads no answer, so its ask must not stay with the
-	// human.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go whenUnread(ctx, env.Stdout, cancel)
 
 	h := env.Hook(a, f.setting(env.Setting(a.Name())))
 	h.Timeout = f.Timeout
+	// While it waits it can be told to end; before, it is done sooner than it
+	// could set that up.
+	h.Waiting = sync.OnceFunc(func() {
+		told, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		context.AfterFunc(told, func() { cancel(); stop() })
+		// An agent that is gone reads no answer, so its ask must not stay with
+		// the human.
+		go whenUnread(ctx, env.Stdout, cancel)
+	})
 	r := h.Run(ctx, event, env.Stdin)
 	if r.Stderr != "" {
 		fmt.Fprintln(env.Stderr, r.Stderr)

@@ -55,6 +55,9 @@ type Hook struct {
 	// Ancestors are the command lines of the processes that started the hook,
 	// the nearest first; nil: they are not known.
 	Ancestors func() [][]string
+	// Waiting, if set, is called each time the hook is about to wait: for more
+	// of its call, or for a human. Up to then it takes no longer than judging.
+	Waiting func()
 }
 
 // Deadline is when a hook must have answered that the agent waits for so long:
@@ -79,10 +82,8 @@ func (h *Hook) Run(ctx context.Context, event string, stdin io.Reader) (r Reply)
 	}
 	patience := Deadline(timeout)
 	started := h.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errLate)
-	defer cancel()
 
-	data, err := readAll(ctx, stdin)
+	data, err := h.readAll(ctx, stdin, patience)
 	if err == nil {
 		call, err = h.Adapter.Parse(event, data, h.Getenv)
 	}
@@ -93,6 +94,8 @@ func (h *Hook) Run(ctx context.Context, event string, stdin io.Reader) (r Reply)
 	case errors.Is(err, ErrNoCall):
 		if e, ok := h.Adapter.(ender); ok && h.Ended != nil {
 			if id := e.ended(event, data); id != "" {
+				ctx, cancel := context.WithTimeoutCause(ctx, patience-h.Now().Sub(started), errLate)
+				defer cancel()
 				h.Ended(ctx, id)
 				return Reply{}
 			}
@@ -121,32 +124,46 @@ func (h *Hook) deny(c *Call, reason string) Reply {
 
 var errLate = errors.New("nobody answered in time")
 
-// readAll reads stdin to its end. What is too large is read all the same, so
-// that the agent can finish writing it.
-func readAll(ctx context.Context, stdin io.Reader) ([]byte, error) {
-	type result struct {
-		data []byte
-		err  error
+// readAll reads stdin to its end, for at most patience. What is too large is read
+// all the same, so that the agent can finish writing it.
+func (h *Hook) readAll(ctx context.Context, stdin io.Reader, patience time.Duration) ([]byte, error) {
+	// Most agents have written the call by now, and nothing has to wait.
+	data, more, err := readReady(stdin, maxInput+1)
+	if !more {
+		if err != nil {
+			return nil, fmt.Errorf("reading the call: %w", err)
+		}
+		return data, nil
 	}
-	done := make(chan result, 1)
+	h.wait()
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errLate)
+	defer cancel()
+	done := make(chan error, 1)
 	go func() {
-		data, err := io.ReadAll(io.LimitReader(stdin, maxInput+1))
+		rest, err := io.ReadAll(io.LimitReader(stdin, maxInput+1-int64(len(data))))
+		data = append(data, rest...)
 		if err == nil && len(data) > maxInput {
 			_, err = io.Copy(io.Discard, stdin)
 			if err == nil {
 				err = fmt.Errorf("it is larger than %d MiB", maxInput>>20)
 			}
 		}
-		done <- result{data, err}
+		done <- err
 	}()
 	select {
-	case r := <-done:
-		if r.err != nil {
-			return nil, fmt.Errorf("reading the call: %w", r.err)
+	case err := <-done:
+		if err != nil {
+			return nil, fmt.Errorf("reading the call: %w", err)
 		}
-		return r.data, nil
+		return data, nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("reading the call: %w", context.Cause(ctx))
+	}
+}
+
+func (h *Hook) wait() {
+	if h.Waiting != nil {
+		h.Waiting()
 	}
 }
 
@@ -199,6 +216,7 @@ func (h *Hook) Decide(ctx context.Context, c *Call, patience time.Duration) Outc
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errLate)
 	defer cancel()
+	h.wait()
 	parent := h.Parent(c)
 	for _, q := range ruling.Questions {
 		d, err := parent.Authorize(ctx, q)

@@ -65,11 +65,15 @@ type Ground struct {
 	Process
 	Home string
 	Dirs policyfile.Dirs
+
+	settings func() (settings.Settings, error) // Settings, read once
 }
 
 // New is p with its user's directories, which are found from home.
 func New(p Process, home string) *Ground {
-	return &Ground{Process: p, Home: home, Dirs: policyfile.DirsFrom(p.Getenv, home, runtime.GOOS)}
+	g := &Ground{Process: p, Home: home, Dirs: policyfile.DirsFrom(p.Getenv, home, runtime.GOOS)}
+	g.settings = sync.OnceValues(g.Settings)
+	return g
 }
 
 // Settings reads the user's settings.
@@ -105,18 +109,14 @@ func (g *Ground) Guarding(set *settings.Settings, agentDir, project string) (p g
 // that judge a few calls, one after the other. Broken settings switch nothing
 // off.
 func (g *Ground) guard() func(home, agentDir, project string) guard.Late {
-	set := sync.OnceValue(func() settings.Settings {
-		s, err := g.Settings()
-		if err != nil {
-			return settings.Settings{}
-		}
-		return s
-	})
 	type place struct{ home, agentDir, project string }
 	var last place
 	var rules *engine.Ruleset
 	return func(home, agentDir, project string) guard.Late {
-		s := set()
+		s, err := g.settings()
+		if err != nil {
+			s = settings.Settings{}
+		}
 		if !s.SelfProtects() {
 			return nil
 		}
@@ -151,7 +151,7 @@ func (g *Ground) Agents(ended func(ctx context.Context, agentDir, requester stri
 	var read *settings.Settings
 	set := func() *settings.Settings {
 		if read == nil {
-			s, err := g.Settings()
+			s, err := g.settings()
 			if err != nil {
 				fmt.Fprintf(g.Stderr, "nod: %v\n", err)
 				s = settings.Settings{Session: "desktop", AgentDirs: []string{g.Dirs.Agent}}

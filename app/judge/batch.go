@@ -148,7 +148,7 @@ func (b *batcher) judge(c *batchCase) (verdict, error) {
 	case c.Platform != "" && c.Platform != "win32" && c.Platform != "linux" && c.Platform != "darwin":
 		return verdict{}, fmt.Errorf("unknown platform %q; known are win32, linux and darwin", c.Platform)
 	}
-	k := &call{Reader: &b.reader, Tool: c.Tool, Input: c.Input, Cwd: c.Cwd, Home: c.Home, AgentDir: c.AgentDir, Servers: c.MCPServers, Grants: c.Session}
+	k := &call{Reader: &b.reader, Tool: c.Tool, Input: parsed(c.Input), Cwd: c.Cwd, Home: c.Home, AgentDir: c.AgentDir, Servers: c.MCPServers, Grants: c.Session}
 	if k.Home == "" {
 		k.Home = b.env.Home
 	}

@@ -15,7 +15,7 @@ import (
 // call is one tool call with all it is judged by.
 type call struct {
 	Tool     string
-	Input    json.RawMessage
+	Input    any // of the tool, as JSON is read
 	Cwd      string
 	Home     string
 	AgentDir string
@@ -56,11 +56,15 @@ func decide(k *call) verdict {
 	for _, s := range k.Skills {
 		g.Skills = append(g.Skills, gate.Skill{Name: s.Name, Location: s.Location})
 	}
-	var input any
-	if len(k.Input) > 0 {
-		_ = json.Unmarshal(k.Input, &input) // the caller has parsed it before
+	return verdict{k.Guard.Decide(g, gate.Call{Tool: k.Tool, Input: k.Input}), g}
+}
+
+// parsed is a tool input of which it is known that it is JSON, or nil.
+func parsed(data json.RawMessage) (input any) {
+	if len(data) > 0 {
+		_ = json.Unmarshal(data, &input)
 	}
-	return verdict{k.Guard.Decide(g, gate.Call{Tool: k.Tool, Input: input}), g}
+	return input
 }
 
 // answer is the verdict as scripts read it.

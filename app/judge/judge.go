@@ -126,29 +126,28 @@ func (c *Check) call(env Env, args []string) (*call, error) {
 		}
 		k.Grants = append(k.Grants, engine.Grant{Surface: surface, Pattern: pat})
 	}
+	data := []byte(c.Input)
 	switch {
 	case c.Input != "" && len(args) == 2:
 		return nil, exit.Usage("give VALUE or --input, not both")
 	case c.Input == "-":
-		data, err := io.ReadAll(io.LimitReader(env.Stdin, 64<<20))
-		if err != nil {
+		if data, err = io.ReadAll(io.LimitReader(env.Stdin, 64<<20)); err != nil {
 			return nil, fmt.Errorf("reading the input: %w", err)
 		}
-		k.Input = data
-	case c.Input != "":
-		k.Input = json.RawMessage(c.Input)
-	default:
-		value := ""
-		if len(args) == 2 {
-			value = args[1]
-		} else if needsValue(k.Tool) {
+	case c.Input == "" && len(args) < 2:
+		if needsValue(k.Tool) {
 			return nil, exit.Usage("nothing says what to judge: add VALUE or --input, as in: nod check bash 'ls -l'")
 		}
-		k.Input = inputFor(k, value, len(args) == 2)
+		k.Input = inputFor(k, "", false)
+		return k, nil
+	case c.Input == "":
+		k.Input = inputFor(k, args[1], true)
+		return k, nil
 	}
-	if !json.Valid(k.Input) {
+	if !json.Valid(data) {
 		return nil, exit.Usage("--input is not valid JSON")
 	}
+	k.Input = parsed(data)
 	return k, nil
 }
 
@@ -162,8 +161,9 @@ func needsValue(tool string) bool {
 }
 
 // inputFor is the tool input that VALUE stands for.
-func inputFor(k *call, value string, given bool) json.RawMessage {
-	fields := map[string]string{}
+func inputFor(k *call, value string, given bool) map[string]any {
+	fields := map[string]any{}
+	value = string([]rune(value)) // as JSON would carry it: in UTF-8
 	if t, ok := k.Policy.Settings.ShellTools[k.Tool]; ok {
 		fields[t.CommandArgument] = value
 	} else if given {
@@ -184,11 +184,7 @@ func inputFor(k *call, value string, given bool) json.RawMessage {
 			fields["path"] = value
 		}
 	}
-	data, err := json.Marshal(fields)
-	if err != nil {
-		return json.RawMessage("{}")
-	}
-	return data
+	return fields
 }
 
 func isDir(path string) bool {

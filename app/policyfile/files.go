@@ -4,7 +4,6 @@ package policyfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -30,24 +29,13 @@ func (Disk) Identify(name string) (policy.Identity, error) {
 
 // Read returns a regular file of at most policy.MaxBytes.
 func (Disk) Read(name string) ([]byte, error) {
-	// Without blocking: it may be, or have become, a pipe that nobody writes to.
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
+	data, regular, err := read(name, policy.MaxBytes+1)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
+	case !regular:
 		return nil, fmt.Errorf("%s is no regular file", name)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, policy.MaxBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > policy.MaxBytes {
+	case len(data) > policy.MaxBytes:
 		return nil, fmt.Errorf("%s is larger than %d bytes", name, policy.MaxBytes)
 	}
 	return data, nil
