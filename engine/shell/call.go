@@ -195,13 +195,32 @@ func computedPart(p syntax.WordPart, inQuotes bool) string {
 	return "its name is computed"
 }
 
+// spaced reports whether text is words with one space between them.
+func spaced(text string, words []string) bool {
+	for i, w := range words {
+		if i > 0 {
+			if text == "" || text[0] != ' ' {
+				return false
+			}
+			text = text[1:]
+		}
+		rest, ok := strings.CutPrefix(text, w)
+		if !ok {
+			return false
+		}
+		text = rest
+	}
+	return text == ""
+}
+
 // spellings fills u's forms.
 func (r *reading) spellings(u *Unit, args []arg, st *state) {
 	r.limits.spelled += len(u.Text)
-	joined := strings.Join(u.Words, " ")
 	u.Spellings = make([]string, 1, 2)
 	u.Spellings[0] = u.Text
-	r.spell(&u.Spellings, joined)
+	if !spaced(u.Text, u.Words) {
+		r.spell(&u.Spellings, strings.Join(u.Words, " "))
+	}
 
 	simple := true
 	for _, a := range args {

@@ -14,9 +14,13 @@ func (rd *Reader) Read(text string, env Env) *Program {
 	p := &Program{Text: text}
 	stmts, src, broken := rd.parse(text)
 	p.Broken = broken
-	r := &reading{rd: rd, env: env, src: src, prog: p, limits: &limits{}, offset: -1}
-	st := &state{}
-	r.stmts(stmts, st, where{wrapper: -1})
+	m, _ := rd.rooms.Get().(*room)
+	if m == nil {
+		m = &room{}
+	}
+	r := &m.reading
+	*r = reading{rd: rd, env: env, src: src, prog: p, limits: &m.limits, offset: -1}
+	r.stmts(stmts, &m.state, where{wrapper: -1})
 	if len(stmts) == 0 && p.Broken == "" {
 		p.Blank = true
 	}
@@ -29,7 +33,16 @@ func (rd *Reader) Read(text string, env Env) *Program {
 		}
 	}
 	slices.SortStableFunc(p.Operands, func(a, b Operand) int { return cmp.Compare(a.offset, b.offset) })
+	*m = room{}
+	rd.rooms.Put(m)
 	return p
+}
+
+// room is what reading one text needs, and nothing of it outlives that.
+type room struct {
+	reading reading
+	limits  limits
+	state   state
 }
 
 // limits are counted over a whole program with its payloads.
