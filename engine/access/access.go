@@ -78,12 +78,19 @@ type seen struct {
 // New returns the surroundings of a project at cwd. files may be nil: then
 // nothing exists and no link is followed.
 func New(files FileSystem, home, cwd string, flavour pattern.Flavour) *Place {
-	p := &Place{files: files, home: home, flavour: flavour}
+	p := &Place{}
+	p.Reset(files, home, cwd, flavour)
+	return p
+}
+
+// Reset makes p as New does, for another call: nothing that was looked at is
+// remembered.
+func (p *Place) Reset(files FileSystem, home, cwd string, flavour pattern.Flavour) {
+	*p = Place{files: files, flavour: flavour}
 	p.home = p.slashes(home)
 	if cwd != "" {
 		p.cwd = clean(p.slashes(cwd))
 	}
-	return p
 }
 
 // Cwd is the project, normalised.

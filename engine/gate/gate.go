@@ -6,6 +6,7 @@ package gate
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/nod-agents/nod/engine"
 	"github.com/nod-agents/nod/engine/access"
@@ -179,11 +180,17 @@ type run struct {
 
 // Decide judges a call.
 func (g *Gate) Decide(c Call) *Outcome {
-	r := &run{Gate: g, reader: g.Shell, out: &Outcome{}, work: engine.NewWork()}
+	m, _ := rooms.Get().(*room)
+	if m == nil {
+		m = &room{}
+	}
+	r := &m.run
+	*r = run{Gate: g, reader: g.Shell, out: &Outcome{}, place: &m.place, work: &m.work}
 	if r.reader == nil {
 		r.reader = &shell.Reader{}
 	}
-	r.place = access.New(g.Files, g.Home, g.Cwd, g.Flavour)
+	m.place.Reset(g.Files, g.Home, g.Cwd, g.Flavour)
+	m.work = *engine.NewWork()
 	r.input, _ = c.Input.(map[string]any)
 	tool := strings.TrimSpace(c.Tool)
 	switch {
@@ -199,9 +206,22 @@ func (g *Gate) Decide(c Call) *Outcome {
 	default:
 		r.tool(tool)
 	}
-	r.out.settle(g.Rules.Yolo())
-	return r.out
+	out := r.out
+	out.settle(g.Rules.Yolo())
+	*m = room{}
+	rooms.Put(m)
+	return out
 }
+
+// room is what judging one call needs, and nothing of it outlives that.
+type room struct {
+	run   run
+	place access.Place
+	work  engine.Work
+}
+
+// rooms are *room for calls to come, all empty.
+var rooms sync.Pool
 
 func (g *Gate) isShellTool(tool string) bool {
 	_, ok := g.ShellTools[tool]

@@ -2,7 +2,9 @@ package gate_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -203,5 +205,32 @@ func TestMoreFilesThanAreLookedAt(t *testing.T) {
 				t.Errorf("%s: it does not say why", tt.name)
 			}
 		}
+	}
+}
+
+// Each call looks at the disk anew: what one has found tells the next nothing.
+func TestACallRemembersNoOther(t *testing.T) {
+	g := benchGate(t)
+	call := gate.Call{Tool: "bash", Input: map[string]any{"command": "head src/x"}}
+	link := g.Cwd + "/src/x"
+	for i := range 6 {
+		outside := i%2 == 1
+		if outside {
+			if err := os.Symlink("/etc/hostname", link); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.Remove(link); i > 0 && err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				o := g.Decide(call)
+				if asks := o.Action == engine.Ask && o.Decisive.Gate == engine.SurfaceExternalDirectory; asks != outside {
+					t.Errorf("a link leads outside: %v, and it is %v by %s", outside, o.Action, o.Decisive.Gate)
+				}
+			})
+		}
+		wg.Wait()
 	}
 }
