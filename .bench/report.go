@@ -123,9 +123,9 @@ func (b *bench) bars(f *figures, procs []*program) []bar {
 	}
 	for _, p := range procs[1:] {
 		wall := ratio(median(p.wall), median(procs[0].wall))
-		why := "the runtime, linked packages and faults on a bigger program: see the profile below"
+		why := "packages that start before the answer, and faults on a bigger program: see the profile below"
 		if strings.HasSuffix(p.name, "desktop") {
-			why = "Fyne's packages set themselves up, and the loader binds the window libraries, before main: see the profile below"
+			why = "some of the toolkit's packages start before the answer, and the loader binds the window libraries: see the profile below"
 		}
 		list = append(list, bar{title(p) + ", whole process", fmt.Sprintf("%s, %.2f× hello", duration(float64(median(p.wall))), wall), "1.5×", wall <= 1.5, why})
 	}
