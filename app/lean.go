@@ -15,34 +15,39 @@ import (
 // given back.
 const calmFor = 5 * time.Second
 
-// tally is a decider that tells of every hundredth decision. What rules decide
+// tally is a decider that stirs at every hundredth decision. What rules decide
 // never gets to the board, but leaves garbage all the same.
 type tally struct {
 	forwarding.Decider
 	count   atomic.Int64
-	hundred chan struct{} // of capacity 1
+	stirred chan struct{} // of capacity 1
 }
 
 func newTally(d forwarding.Decider) *tally {
-	return &tally{Decider: d, hundred: make(chan struct{}, 1)}
+	return &tally{Decider: d, stirred: make(chan struct{}, 1)}
+}
+
+// stir says that something was done which leaves memory behind.
+func (t *tally) stir() {
+	select {
+	case t.stirred <- struct{}{}:
+	default:
+	}
 }
 
 // Decide decides as the decider does.
 func (t *tally) Decide(ctx context.Context, in *forwarding.Inbound) engine.Decision {
 	d := t.Decider.Decide(ctx, in)
 	if t.count.Add(1)%100 == 0 {
-		select {
-		case t.hundred <- struct{}{}:
-		default:
-		}
+		t.stir()
 	}
 	return d
 }
 
 // stayLean gives memory back when the start is over, and whenever the board has
-// been empty and calm after it had something on it or a hundred decisions were
-// made. In between it sleeps: it sets a timer only after a change.
-func stayLean(ctx context.Context, b *board.Board, decisions <-chan struct{}) {
+// been empty and calm after it had something on it or something else stirred. In
+// between it sleeps: it sets a timer only after a change.
+func stayLean(ctx context.Context, b *board.Board, stirred <-chan struct{}) {
 	changes, stop := b.Watch()
 	defer stop()
 	calm := time.NewTimer(calmFor)
@@ -53,7 +58,7 @@ func stayLean(ctx context.Context, b *board.Board, decisions <-chan struct{}) {
 			return
 		case <-changes:
 			calm.Reset(calmFor)
-		case <-decisions:
+		case <-stirred:
 			calm.Reset(calmFor)
 		case <-calm.C:
 			if b.Len() == 0 {

@@ -26,9 +26,9 @@ func TestTally(t *testing.T) {
 		}
 	}
 	told := func() int {
-		n := len(d.hundred)
+		n := len(d.stirred)
 		for range n {
-			<-d.hundred
+			<-d.stirred
 		}
 		return n
 	}

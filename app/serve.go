@@ -233,9 +233,9 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	wg.Go(func() { nd.WatchPolicy(ctx) })
 	decider := newTally(nd)
-	wg.Go(func() { stayLean(ctx, nd.Board(), decider.hundred) })
+	wg.Go(func() { nd.WatchPolicy(ctx, decider.stir) })
+	wg.Go(func() { stayLean(ctx, nd.Board(), decider.stirred) })
 	if s.protect != nil && !s.protect.SelfProtects() {
 		nd.Problem("self-protection", unprotected)
 	}

@@ -34,6 +34,7 @@ type desk struct {
 	dir    string
 	config string
 	log    *syncBuffer
+	looked chan struct{} // of capacity 1: the policy was looked at again
 }
 
 type syncBuffer struct {
@@ -77,11 +78,18 @@ func serveIn(t *testing.T, dir, policy string, human bool, parent *Parent, sessi
 	for _, s := range sessions {
 		cfg.Inboxes = append(cfg.Inboxes, Inbox{AgentDir: filepath.Join(d.dir, "agent"), SessionID: s})
 	}
-	d.Node = New(cfg)
+	d.Node, d.looked = New(cfg), make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	t.Cleanup(func() { cancel(); wg.Wait() })
-	wg.Go(func() { d.WatchPolicy(ctx) })
+	wg.Go(func() {
+		d.WatchPolicy(ctx, func() {
+			select {
+			case d.looked <- struct{}{}:
+			default:
+			}
+		})
+	})
 	for _, inbox := range cfg.Inboxes {
 		ready := make(chan struct{})
 		s := forwarding.NewServer(forwarding.ServerConfig{
@@ -306,6 +314,16 @@ func TestPolicyChangeSettlesWaitingAsks(t *testing.T) {
 	}
 	d.answer(d.waits(1)[0], engine.Denied, "")
 	get(t, still)
+}
+
+// A file may change before it is watched, and then sends no event.
+func TestPolicyIsLookedAtOnceItIsWatched(t *testing.T) {
+	d := serve(t, askAll, true, "desk")
+	select {
+	case <-d.looked:
+	case <-time.After(patience):
+		t.Fatal("nobody looked at the policy after the watch began")
+	}
 }
 
 // The human is told which of this node's rules asks.

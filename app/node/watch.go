@@ -18,8 +18,8 @@ const (
 
 // WatchPolicy judges the waiting asks again whenever a policy file changes,
 // until ctx ends. Decisions do not depend on it: each one looks at the files
-// itself.
-func (n *Node) WatchPolicy(ctx context.Context) {
+// itself. It calls looked after each look at the files but the first.
+func (n *Node) WatchPolicy(ctx context.Context, looked func()) {
 	n.CheckPolicy()
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -33,12 +33,14 @@ func (n *Node) WatchPolicy(ctx context.Context) {
 	watched := map[string]bool{}
 	var due <-chan time.Time
 	for {
-		if err == nil {
-			n.watchDirs(w, watched)
+		var now <-chan time.Time
+		if err == nil && n.watchDirs(w, watched) {
+			now = time.After(0) // what changed before the watch began sent no event
 		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-now:
 		case e := <-w.Events:
 			if watched[e.Name] && e.Has(fsnotify.Remove|fsnotify.Rename) {
 				delete(watched, e.Name)
@@ -54,6 +56,7 @@ func (n *Node) WatchPolicy(ctx context.Context) {
 		due = nil
 		n.CheckPolicy()
 		n.Rejudge()
+		looked()
 	}
 }
 
@@ -66,8 +69,8 @@ func (n *Node) matters(name string) bool {
 }
 
 // watchDirs watches the directory of every policy file or, where it does not
-// exist yet, the nearest one above it.
-func (n *Node) watchDirs(w *fsnotify.Watcher, watched map[string]bool) {
+// exist yet, the nearest one above it. It reports whether it began to watch one.
+func (n *Node) watchDirs(w *fsnotify.Watcher, watched map[string]bool) (began bool) {
 	for _, file := range n.PolicyNames() {
 		dir := filepath.Dir(file)
 		for dir != filepath.Dir(dir) && !isDir(dir) {
@@ -75,8 +78,10 @@ func (n *Node) watchDirs(w *fsnotify.Watcher, watched map[string]bool) {
 		}
 		if !watched[dir] && w.Add(dir) == nil {
 			watched[dir] = true
+			began = true
 		}
 	}
+	return began
 }
 
 func isDir(name string) bool {
