@@ -45,8 +45,8 @@ func (t *tally) Decide(ctx context.Context, in *forwarding.Inbound) engine.Decis
 }
 
 // stayLean gives memory back when the start is over, and whenever the board has
-// been empty and calm after it had something on it or something else stirred. In
-// between it sleeps: it sets a timer only after a change.
+// been calm after it had changed or something else stirred, even where asks still
+// wait. In between it sleeps: it sets a timer only after a change.
 func stayLean(ctx context.Context, b *board.Board, stirred <-chan struct{}) {
 	changes, stop := b.Watch()
 	defer stop()
@@ -61,10 +61,8 @@ func stayLean(ctx context.Context, b *board.Board, stirred <-chan struct{}) {
 		case <-stirred:
 			calm.Reset(calmFor)
 		case <-calm.C:
-			if b.Len() == 0 {
-				debug.FreeOSMemory()
-				unmapUnused()
-			}
+			debug.FreeOSMemory()
+			unmapUnused()
 		}
 	}
 }

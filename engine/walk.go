@@ -76,9 +76,21 @@ func (w *Walk) Decide(ctx context.Context, q *Question) (d Decision) {
 			d = gateError(fmt.Sprintf("the gate failed: %v", r))
 		}
 	}()
+	if d, ok := w.unasked(ctx, q); ok {
+		return d
+	}
+	d, err := w.Terminal.Authorize(ctx, q)
+	if err != nil {
+		return gateError(err.Error())
+	}
+	return w.unlessDenied(q, d)
+}
+
+// unasked is what the rules and the links decide.
+func (w *Walk) unasked(ctx context.Context, q *Question) (Decision, bool) {
 	j := w.Rules.Judge(q)
 	if d, ok := j.Decision(); ok {
-		return d
+		return d, true
 	}
 	for _, l := range w.Links {
 		v, err := review(ctx, l, q)
@@ -94,16 +106,12 @@ func (w *Walk) Decide(ctx context.Context, q *Question) (d Decision) {
 		by := DecisionSource{Kind: ByAuthorizer, Name: l.Name(), Verdict: v.Say, Reason: v.Reason}
 		switch v.Say {
 		case "allow":
-			return w.unlessDenied(q, Decision{Verdict: Approved, By: by})
+			return w.unlessDenied(q, Decision{Verdict: Approved, By: by}), true
 		case "deny":
-			return denial(v.Reason, by)
+			return denial(v.Reason, by), true
 		}
 	}
-	d, err := w.Terminal.Authorize(ctx, q)
-	if err != nil {
-		return gateError(err.Error())
-	}
-	return w.unlessDenied(q, d)
+	return Decision{}, false
 }
 
 // unlessDenied holds an approval against the rules once more: a deny that came

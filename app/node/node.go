@@ -103,8 +103,11 @@ func (n *Node) Decide(ctx context.Context, in *forwarding.Inbound) engine.Decisi
 	inbox := Inbox{in.AgentDir, q.SessionID}
 	w := engine.Walk{
 		Rules:    judge{n, inbox},
-		Terminal: terminal(func(ctx context.Context, q *engine.Question) (engine.Decision, error) { return n.ask(ctx, in, q) }),
+		Terminal: onBoard{n, in},
 		Reviewed: n.reviewed,
+	}
+	if !n.cfg.Human && n.cfg.Parent == nil {
+		w.Terminal = engine.Denying("Nobody is there to answer: Nod runs without a front end.")
 	}
 	if n.cfg.Links != nil {
 		w.Links = n.cfg.Links(n.rules.of(inbox, q.Principal.AgentName).policy.Settings)
@@ -125,37 +128,47 @@ func (n *Node) Decide(ctx context.Context, in *forwarding.Inbound) engine.Decisi
 	return d
 }
 
-// terminal is a function as an engine.Terminal.
-type terminal func(context.Context, *engine.Question) (engine.Decision, error)
-
-func (t terminal) Authorize(ctx context.Context, q *engine.Question) (engine.Decision, error) {
-	return t(ctx, q)
+// onBoard asks whoever watches the board, and the session above.
+type onBoard struct {
+	node *Node
+	in   *forwarding.Inbound
 }
 
-// ask puts q on the board and waits for its end.
-func (n *Node) ask(ctx context.Context, in *forwarding.Inbound, q *engine.Question) (engine.Decision, error) {
-	if !n.cfg.Human && n.cfg.Parent == nil {
-		return engine.Denying("Nobody is there to answer: Nod runs without a front end.").Authorize(ctx, q)
+// Authorize puts q on the board and waits for its end. Thousands may wait here,
+// so what needs much of the stack is done elsewhere.
+func (b onBoard) Authorize(ctx context.Context, q *engine.Question) (engine.Decision, error) {
+	n := b.node
+	a, done := n.show(b.in, q)
+	if n.cfg.Parent != nil {
+		defer n.relay(ctx, a)()
 	}
+	select {
+	case end := <-done:
+		return end.Decision, nil
+	case <-ctx.Done():
+		return n.withdraw(ctx, a, done)
+	}
+}
+
+// withdraw takes a, which nobody may answer any more, off the board, unless it
+// has been answered already.
+func (n *Node) withdraw(ctx context.Context, a *board.Ask, done <-chan board.End) (engine.Decision, error) {
+	if n.board.Withdraw(a.Key, context.Cause(ctx).Error()) {
+		return engine.Decision{}, fmt.Errorf("withdrawn: %w", context.Cause(ctx))
+	}
+	return (<-done).Decision, nil
+}
+
+// show puts q on the board.
+func (n *Node) show(in *forwarding.Inbound, q *engine.Question) (*board.Ask, <-chan board.End) {
 	q = n.reason(in, q)
 	a, done := n.board.Add(board.Ask{Question: q, Hash: in.Hash, AgentDir: in.AgentDir, Adopted: n.adopted(Inbox{in.AgentDir, q.SessionID}), Notes: n.notes(in, q)})
 	if n.cfg.Human {
 		n.event("forwarded_permission.prompted", q, slog.String("surface", q.Surface), slog.String("tool", q.Tool), slog.String("value", q.Value))
 	}
-	if n.cfg.Parent != nil {
-		defer n.relay(ctx, a)()
-	}
 	// A grant or a rule that came while the ask was on its way to the board.
 	n.settle(a)
-	select {
-	case end := <-done:
-		return end.Decision, nil
-	case <-ctx.Done():
-		if n.board.Withdraw(a.Key, context.Cause(ctx).Error()) {
-			return engine.Decision{}, fmt.Errorf("withdrawn: %w", context.Cause(ctx))
-		}
-		return (<-done).Decision, nil
-	}
+	return a, done
 }
 
 // reason puts the rule of this node that asks into what the human sees; the
