@@ -93,13 +93,13 @@ func once(list []token) []token {
 
 // sameness is what makes a path another one.
 type sameness struct {
-	typed, absolute  string
-	dir              shell.Direction
-	external, strict bool
+	typed, absolute, why string
+	dir                  shell.Direction
+	external, strict     bool
 }
 
 func (t *token) key() sameness {
-	return sameness{t.typed, t.facts.Absolute, t.dir, t.facts.External, len(t.facts.Strict) > 0}
+	return sameness{t.typed, t.facts.Absolute, t.why, t.dir, t.facts.External, len(t.facts.Strict) > 0}
 }
 
 // tokensIn adds the paths that o stands for where the shell is in base.
@@ -109,8 +109,9 @@ func (r *run) tokensIn(list []token, o *shell.Operand, base string) []token {
 		why := ""
 		if o.Unplaced {
 			f = r.place.Literal(text, true)
-		} else if f = r.place.ResolveIn(text, base); f.Unplaced {
-			why = "there is more to look up for its paths than can be"
+		} else {
+			f = r.place.ResolveIn(text, base)
+			why = unplaced(&f)
 		}
 		if o.Recursive && f.Absolute != "" && r.place.IsDirectory(f.Boundary) {
 			f.Within()
@@ -210,9 +211,9 @@ func (j *judging) program(checks []Check, p *shell.Program, tool string) []Check
 				c.Executes = p.Units[w].Executes
 			}
 		}
-		c.settled = floored[i]
 		m := rules.Resolve(&engine.Query{Surface: engine.SurfaceBash, Values: u.Spellings, Strict: u.Strict, Whole: u.Whole, Grants: grants, Work: j.work})
 		c.from(&m)
+		c.settled = floored[i] && !c.Limited
 		if m.Via == engine.ViaWhole && m.Action != engine.Allow {
 			c.Value = m.Value
 		}

@@ -18,24 +18,64 @@ import (
 // be removed, renamed or replaced as a whole, since what is guarded is below.
 const SurfaceTree = "path_tree"
 
+// guarding holds one call against the guard. It adds one check at most: the first
+// denial, else what might be denied for all that is known.
+type guarding struct {
+	*run
+	doubt *Check // nil: all is known
+}
+
 // guardPath holds one path of a tool against the guard.
-func (r *run) guardPath(typed string, f *access.Path, d shell.Direction) {
-	if r.Guard != nil {
-		r.refuse(directed(engine.SurfacePath, d), typed, f)
+func (r *run) guardPath(t *token) {
+	if r.Guard == nil || t.dir == shell.Read {
+		return
+	}
+	g := guarding{run: r}
+	if !g.refuse(directed(engine.SurfacePath, t.dir), t.typed, &t.facts) {
+		g.unknown(t)
+		g.ask()
 	}
 }
 
 // refuse adds a denial if the guard denies f on surface.
-func (r *run) refuse(surface, typed string, f *access.Path) bool {
-	m := r.Guard.Resolve(&engine.Query{Surface: surface, Path: true, Values: f.Values(), Strict: f.Strict, Work: r.work})
+func (g *guarding) refuse(surface, typed string, f *access.Path) bool {
+	m := g.Guard.Resolve(&engine.Query{Surface: surface, Path: true, Values: f.Values(), Strict: f.Strict, Work: g.work})
 	if m.Action != engine.Deny && !m.Limited {
 		return false
 	}
 	c := Check{Gate: engine.SurfacePath, Surface: surface, Value: typed, Unit: -1, Intent: Intent{Surface: surface, MatchValues: f.Values(), Boundary: f.Boundary}}
 	c.from(&m)
 	c.Paths = []PathCheck{{Typed: typed, Facts: *f, Surface: surface, Match: m}}
-	r.add(c)
-	return true
+	return g.take(c)
+}
+
+// take adds c if it is a denial, and keeps it for ask if not.
+func (g *guarding) take(c Check) (denied bool) {
+	if c.Action == engine.Deny {
+		g.add(c)
+		return true
+	}
+	if g.doubt == nil {
+		g.doubt = &c
+	}
+	return false
+}
+
+// unknown keeps t for ask if it may be more than its facts tell.
+func (g *guarding) unknown(t *token) {
+	if t.why == "" {
+		return
+	}
+	surface := directed(engine.SurfacePath, t.dir)
+	g.take(Check{Gate: engine.SurfacePath, Surface: surface, Action: engine.Ask, Origin: engine.OriginBuiltin, Value: t.typed, Pattern: engine.PatternLimit,
+		Why: t.why, Limited: true, Unit: -1, Intent: Intent{Surface: surface, MatchValues: t.facts.Values(), Boundary: t.facts.Boundary}})
+}
+
+// ask adds what might be denied.
+func (g *guarding) ask() {
+	if g.doubt != nil {
+		g.add(*g.doubt)
+	}
 }
 
 // guardProgram holds the words and the commands of p against the guard.
@@ -43,8 +83,8 @@ func (r *run) guardProgram(p *shell.Program, base string) {
 	if r.Guard == nil {
 		return
 	}
+	g := guarding{run: r}
 	words := siblings{p: p, at: -1}
-	var doubt *token
 	for i := range p.Operands {
 		o := &p.Operands[i]
 		d, tree := o.Dir, false
@@ -64,14 +104,12 @@ func (r *run) guardProgram(p *shell.Program, base string) {
 		}
 		for _, b := range at {
 			for _, t := range r.tokensIn(nil, o, b) {
-				if r.refuse(directed(engine.SurfacePath, d), t.typed, &t.facts) || tree && r.refuse(SurfaceTree, t.typed, &t.facts) {
+				if g.refuse(directed(engine.SurfacePath, d), t.typed, &t.facts) || tree && g.refuse(SurfaceTree, t.typed, &t.facts) {
 					return
 				}
-				if t.why != "" && doubt == nil {
-					doubt = &t
-				}
+				g.unknown(&t)
 			}
-			if r.guardInto(&words, o, b) {
+			if g.into(&words, o, b) {
 				return
 			}
 		}
@@ -83,15 +121,12 @@ func (r *run) guardProgram(p *shell.Program, base string) {
 			c := Check{Gate: engine.SurfaceBash, Value: u.Text, Context: u.Context, Executes: u.Executes, Unit: i,
 				Intent: Intent{Surface: engine.SurfaceBash, MatchValues: u.Spellings[:1:1]}}
 			c.from(&m)
-			r.add(c)
-			return
+			if g.take(c) {
+				return
+			}
 		}
 	}
-	if doubt != nil {
-		surface := directed(engine.SurfacePath, doubt.dir)
-		r.add(Check{Gate: engine.SurfacePath, Surface: surface, Action: engine.Ask, Origin: engine.OriginBuiltin, Value: doubt.typed, Pattern: engine.PatternLimit,
-			Why: doubt.why, Limited: true, Unit: -1, Intent: Intent{Surface: surface, MatchValues: doubt.facts.Values(), Boundary: doubt.facts.Boundary}})
-	}
+	g.ask()
 }
 
 // siblings are the operands of a program by the unit that they belong to, those
@@ -141,9 +176,9 @@ func (s *siblings) ends(i int) bool {
 // more, any might be what is guarded.
 const maxPlaced = 64
 
-// guardInto judges what o, as a directory, would get from a command that puts
+// into judges what o, as a directory, would get from a command that puts
 // its other words into it: `cp -r x/nod ~/.config` writes ~/.config/nod.
-func (r *run) guardInto(words *siblings, o *shell.Operand, base string) bool {
+func (g *guarding) into(words *siblings, o *shell.Operand, base string) bool {
 	p := words.p
 	if o.Unit < 0 || o.Unit >= len(p.Units) || !words.kind(o.Unit).places {
 		return false
@@ -153,8 +188,7 @@ func (r *run) guardInto(words *siblings, o *shell.Operand, base string) bool {
 		if &p.Operands[others[len(others)-1]] != o && !words.kind(o.Unit).targets {
 			return false
 		}
-		f := r.place.ResolveIn(o.Text, base)
-		return r.refuse(SurfaceTree, o.Typed, &f)
+		return g.refuseAt(SurfaceTree, o, o.Text, base)
 	}
 	for _, i := range others {
 		s := &p.Operands[i]
@@ -162,15 +196,25 @@ func (r *run) guardInto(words *siblings, o *shell.Operand, base string) bool {
 			continue
 		}
 		name := path.Base(s.Text)
-		f := r.place.ResolveIn(o.Text+"/"+name, base)
-		surface := directed(engine.SurfacePath, shell.Write)
+		surface, text := directed(engine.SurfacePath, shell.Write), o.Text+"/"+name
 		if name == "." || command(&p.Units[o.Unit]) == "rsync" && strings.HasSuffix(s.Text, "/") || name == ".." || name == "/" || s.Glob != "" {
-			f, surface = r.place.ResolveIn(o.Text, base), SurfaceTree // all that is in there
+			surface, text = SurfaceTree, o.Text // all that is in there
 		}
-		if r.refuse(surface, o.Typed, &f) {
+		if g.refuseAt(surface, o, text, base) {
 			return true
 		}
 	}
+	return false
+}
+
+// refuseAt adds a denial if the guard denies what o, a directory, would get at
+// text.
+func (g *guarding) refuseAt(surface string, o *shell.Operand, text, base string) bool {
+	f := g.place.ResolveIn(text, base)
+	if g.refuse(surface, o.Typed, &f) {
+		return true
+	}
+	g.unknown(&token{typed: o.Typed, facts: f, dir: shell.Write, why: unplaced(&f)})
 	return false
 }
 
@@ -198,7 +242,7 @@ func removes(u *shell.Unit) bool {
 }
 
 // goesInto reports whether the last word of a command is where the others go,
-// which guardInto looks at.
+// which guarding.into looks at.
 func goesInto(u *shell.Unit) bool { return command(u) == "mv" }
 
 // places reports whether a command can put its words into a directory.

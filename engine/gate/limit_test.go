@@ -56,6 +56,48 @@ func TestTooMuchToMatchAsks(t *testing.T) {
 	}
 }
 
+// A grant for what a wrapper runs is no answer where that could not be held
+// against all rules, and the ask that it brings is one that can be answered.
+func TestTooMuchToMatchInAWrapper(t *testing.T) {
+	rules := []engine.Rule{{Surface: "bash", Pattern: "*", Action: engine.Allow}}
+	for i := range 2000 {
+		rules = append(rules, engine.Rule{Surface: "bash", Pattern: "echo *a" + strings.Repeat("?", i+1) + "b*", Action: engine.Deny})
+	}
+	command := "sudo echo " + tangled
+	g := &gate.Gate{
+		Rules:  engine.Compile([]engine.Layer{{Origin: engine.OriginGlobal, Sections: []engine.Section{{Surface: "bash", Rules: rules}}}}, engine.Options{}),
+		Grants: engine.FixedGrants([]engine.Grant{{Surface: "bash", Pattern: command}}, engine.Options{}),
+	}
+	o := g.Decide(gate.Call{Tool: "bash", Input: map[string]any{"command": command}})
+	if asks := o.Asks(); o.Action != engine.Ask || len(asks) != 1 || !asks[0].Limited || len(o.Questions(gate.Asker{})) != 1 {
+		t.Errorf("%v, %d asks", o.Action, len(asks))
+	}
+}
+
+// What a guard denies is denied, also behind what it could not be held against.
+func TestAGuardDeniesBehindALimit(t *testing.T) {
+	section := func(surface, text string) engine.Section {
+		return engine.Section{Surface: surface, Rules: []engine.Rule{{Surface: surface, Pattern: text, Action: engine.Deny}, {Surface: surface, Pattern: "*a?b*", Action: engine.Deny}}}
+	}
+	guard := engine.Compile([]engine.Layer{{Sections: []engine.Section{section("path_write", "/nod/x"), section("bash", "nod serve")}}}, engine.Options{})
+	allow := engine.Compile([]engine.Layer{{Sections: []engine.Section{
+		{Surface: "*", Text: true, Rules: []engine.Rule{{Surface: "*", Pattern: "*", Action: engine.Allow}}},
+		{Surface: "bash", Rules: []engine.Rule{{Surface: "bash", Pattern: "*", Action: engine.Allow}, {Surface: "bash", Pattern: "*c" + strings.Repeat("?", 1000) + "d*", Action: engine.Deny}}}}}}, engine.Options{})
+	spends := "echo " + strings.Repeat("c", 1<<19) + "\n"
+	long := strings.Repeat("/xyz", 1020)
+	for command, want := range map[string]engine.Action{
+		"rm " + long:                          engine.Allow,
+		spends + "rm " + long:                 engine.Ask,
+		spends + "rm " + long + " /nod/x":     engine.Deny,
+		spends + "rm " + long + "\nnod serve": engine.Deny,
+	} {
+		g := &gate.Gate{Rules: allow, Guard: guard, Cwd: "/p"}
+		if o := g.Decide(gate.Call{Tool: "bash", Input: map[string]any{"command": command}}); o.Action != want {
+			t.Errorf("…%s: %v by %q", command[max(0, len(command)-20):], o.Action, o.Decisive.Pattern)
+		}
+	}
+}
+
 // What a guard could not be held against asks, too.
 func TestTooMuchToGuardAsks(t *testing.T) {
 	allow := engine.Compile([]engine.Layer{{Origin: engine.OriginGlobal, Sections: []engine.Section{
@@ -144,14 +186,29 @@ func TestManyLinesOfOneAsk(t *testing.T) {
 	}
 }
 
+// Arguments that are nested more deeply than a reader of ours may go have their
+// path all the same.
+func TestThePathOfDeepArguments(t *testing.T) {
+	rules := engine.Compile([]engine.Layer{{Sections: []engine.Section{
+		{Surface: "mcp", Rules: []engine.Rule{{Surface: "mcp", Pattern: "*", Action: engine.Allow}}},
+		{Surface: "path", Rules: []engine.Rule{{Surface: "path", Pattern: "/etc/*", Action: engine.Deny}}}}}}, engine.Options{})
+	g := &gate.Gate{Rules: rules, Cwd: "/p"}
+	for _, n := range []int{1, 20_000, 1 << 20} {
+		args := `{"path":"/etc/x","y":` + strings.Repeat("[", n) + strings.Repeat("]", n) + "}"
+		if o := g.Decide(gate.Call{Tool: "mcp", Input: map[string]any{"tool": "s:t", "args": args}}); o.Action != engine.Deny {
+			t.Errorf("%d levels: %v", n, o.Action)
+		}
+	}
+}
+
 // crowd is a file system in which the project has more files than are looked at.
 type crowd struct{}
 
 func (crowd) Look(p string) access.Kind {
 	switch {
-	case p == "/" || p == "/p":
+	case p == "/" || p == "/p" || p == "/q":
 		return access.Directory
-	case strings.HasPrefix(p, "/p/"):
+	case strings.HasPrefix(p, "/p/"), strings.HasPrefix(p, "/q/"):
 		return access.Plain
 	}
 	return access.Missing
@@ -181,6 +238,7 @@ func TestMoreFilesThanAreLookedAt(t *testing.T) {
 		{"a rule denies some", `{"*":"ask","bash":"allow","external_directory":"allow","path":{"*":"allow","*.env":"deny"}}`, "cat *", nil, engine.Ask, engine.Ask, "path"},
 		{"only others are denied", `{"*":"ask","bash":"allow","external_directory":"allow","path":{"*":"allow"},"read":{"*.env":"deny"}}`, "cat *", nil, engine.Allow, engine.Allow, "bash"},
 		{"all are allowed", `{"*":"allow"}`, "cat *", nil, engine.Allow, engine.Allow, "bash"},
+		{"a rule denies some outside", `{"*":"allow","external_directory":{"/p/../*":"allow"},"path":{"*":"allow","*.env":"deny"}}`, "cat ../q/*", nil, engine.Ask, engine.Ask, "path"},
 		{"one may lead out", `{"*":"ask","bash":"allow"}`, "cat *", nil, engine.Ask, engine.Allow, "external_directory"},
 		{"one may lead where it is denied", `{"*":"ask","bash":"allow","external_directory":{"*":"allow","/etc/*":"deny"}}`, "cat *", nil, engine.Ask, engine.Ask, "external_directory"},
 		{"one may be guarded", `{"*":"allow"}`, "rm *", guard, engine.Ask, engine.Ask, "path"},

@@ -37,7 +37,7 @@ func (r *run) mcp() {
 		typed := pathArgument(r.input[key])
 		if clean := r.place.Clean(typed); clean != "" {
 			f := r.place.Resolve(clean)
-			r.pathGates(typed, &f, direction(engine.SurfaceMCP), false)
+			r.pathGates(&token{typed: typed, facts: f, dir: direction(engine.SurfaceMCP), why: unplaced(&f)}, false)
 		}
 	}
 	t := r.mcpTargets()
@@ -53,15 +53,45 @@ func (r *run) mcp() {
 // pathArgument is the path among the arguments that an MCP tool is handed: an
 // object, or its JSON text as pi-mcp-adapter takes it.
 func pathArgument(args any) string {
-	if s, ok := args.(string); ok {
-		var o map[string]any
-		if json.Unmarshal([]byte(s), &o) != nil {
-			return "" // nothing that can be handed on
-		}
-		args = o
+	if text, ok := args.(string); ok {
+		return pathIn(text)
 	}
 	o, _ := args.(map[string]any)
 	path, _ := o["path"].(string)
+	return path
+}
+
+// pathIn is the last member "path" of an object's JSON text, if it is a string.
+// Other readers take numbers and depths that Go's values cannot hold, so the rest
+// is passed over as it is written, and what stands before an error counts.
+func pathIn(text string) string {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return ""
+	}
+	path, key, depth := "", "", 1
+	for isKey := true; depth > 0; {
+		t, err := d.Token()
+		if err != nil {
+			break
+		}
+		open := t == json.Delim('{') || t == json.Delim('[')
+		switch {
+		case t == json.Delim('}') || t == json.Delim(']'):
+			depth--
+		case depth == 1 && isKey:
+			key, _ = t.(string)
+			isKey = false
+			continue
+		case depth == 1 && key == "path":
+			path, _ = t.(string)
+		}
+		if open {
+			depth++
+		}
+		isKey = depth == 1
+	}
 	return path
 }
 

@@ -31,11 +31,14 @@ func (r *run) tool(tool string) {
 	if tool == "read" {
 		r.skillRead(&f)
 	}
-	r.pathGates(typed, &f, dir, f.External && readOnly(tool) && r.infrastructure(&f))
+	t := token{typed: typed, facts: f, dir: dir, why: unplaced(&f)}
+	r.pathGates(&t, f.External && !f.Unplaced && readOnly(tool) && r.infrastructure(&f))
 
 	c := Check{Gate: tool, Surface: tool, Value: typed, Unit: -1}
 	m := r.resolvePath(tool, &f, !engine.IsPathSurface(tool))
+	r.doubt(&t, tool, &m)
 	c.from(&m)
+	c.Why = t.because(&m)
 	c.Paths = []PathCheck{{Typed: typed, Facts: f, Surface: tool, Match: m}}
 	c.Intent = Intent{Surface: tool, MatchValues: f.Values(), Boundary: f.Boundary}
 	if engine.IsPathSurface(tool) {
@@ -70,13 +73,13 @@ func directed(family string, d shell.Direction) string {
 }
 
 // pathGates are the path and the external_directory gate of one path.
-func (r *run) pathGates(typed string, f *access.Path, d shell.Direction, exempt bool) {
-	list := []token{{typed: typed, facts: *f, dir: d}}
-	r.pathGate(list, typed)
+func (r *run) pathGates(t *token, exempt bool) {
+	list := []token{*t}
+	r.pathGate(list, t.typed)
 	if !exempt {
-		r.boundaryGate(list, typed)
+		r.boundaryGate(list, t.typed)
 	}
-	r.guardPath(typed, f, d)
+	r.guardPath(t)
 }
 
 // token is one path of a call with its direction.
@@ -88,6 +91,14 @@ type token struct {
 	// everything count.
 	loose bool
 	why   string // it may be more than its facts tell
+}
+
+// unplaced is why f may be more than it tells: its place was not looked up.
+func unplaced(f *access.Path) string {
+	if f.Unplaced {
+		return "there is more to look up for its paths than can be"
+	}
+	return ""
 }
 
 // doubt makes of what the rules say of t an ask, where it may be more than its
