@@ -159,7 +159,7 @@ func (x *index) find(v string, sel selection, after int, w *Work, only *grantFil
 		at += len(n.label)
 	}
 	n, at = &x.tails, len(v)
-	for n.max > best && !w.out() {
+	for n.max > best {
 		best = x.scan(n, v, sel, best, w, only)
 		if at == 0 {
 			break

@@ -191,8 +191,12 @@ func (r *Ruleset) Resolve(q *Query) Match {
 }
 
 func (r *Ruleset) resolve(q *Query, t *table, w *Work) Match {
-	w.begin()
 	in := input{values: q.Values, strict: q.Strict, whole: q.Whole}
+	n := 0
+	if !t.path { // there may be very many paths, and they are short
+		n = in.bytes()
+	}
+	w.begin(n)
 	if t.path && r.opt.Flavour == pattern.Windows {
 		in = in.folded(r.opt.Flavour)
 	}

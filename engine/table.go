@@ -66,6 +66,17 @@ type input struct {
 	values, strict, whole []string
 }
 
+// bytes is how long the spellings are in all.
+func (in *input) bytes() int {
+	n := 0
+	for _, list := range [...][]string{in.values, in.strict, in.whole} {
+		for _, v := range list {
+			n += len(v)
+		}
+	}
+	return n
+}
+
 // folded is in with every spelling folded.
 func (in input) folded(f pattern.Flavour) input {
 	return input{values: foldAll(in.values, f), strict: foldAll(in.strict, f), whole: foldAll(in.whole, f)}
@@ -127,12 +138,10 @@ func (s *stack) decide(in *input, sel selection, work *Work) hit {
 	if w.entry == nil || s.own == nil || w.denies() || w.limited {
 		return w
 	}
-	won := w
+	won, limited := w, false
 	for rank := won.entry.rank; rank < len(s.own); rank++ {
 		h := s.own[rank].last(in, sel, work)
-		if h.limited {
-			return h
-		}
+		limited = limited || h.limited
 		if h.entry == nil || rank > won.entry.rank && h.entry.bare && !won.entry.bare {
 			continue
 		}
@@ -140,6 +149,7 @@ func (s *stack) decide(in *input, sel selection, work *Work) hit {
 			w = h
 		}
 	}
+	w.limited = limited
 	return w
 }
 

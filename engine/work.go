@@ -7,19 +7,26 @@ package engine
 //
 // Where it does not last, the value in question asks (Match.Limited): a rule
 // that was not looked at might deny it. The values behind it are judged all the
-// same, for each may use a small share of its own.
+// same, for each may use a share of its own.
 type Work struct {
-	left int
-	own  int // what each value has at least
+	left  int
+	own   int // what each value has at least
+	spare int // of which a long value takes what its share is more than that
 }
 
 const (
-	// maxWork is what a decision may cost in all. On a slow core that is below a
-	// second.
-	maxWork = 1 << 28
+	// maxWork is what a decision may cost, and spareWork what it may cost beyond
+	// that. On a slow core both are below a second.
+	maxWork   = 1 << 28
+	spareWork = 1 << 28
 	// ownWork is what a single value may cost where all is used up: thousands of
 	// candidates for an ordinary command.
 	ownWork = 1 << 12
+	// byteWork is what it may cost beside for each of its bytes. That is all that
+	// a hundred rules cost, so that of an ordinary policy each rule is found, no
+	// matter what a command is padded with: spareWork is enough for the 8 MiB
+	// that the texts of a command may have.
+	byteWork = 32
 
 	candidateWork = 4 // of one rule that is no more than looked at
 	finderWork    = 8 // of a byte that finder.find reads
@@ -30,10 +37,16 @@ const (
 const PatternLimit = "<too-much-to-match>"
 
 // NewWork returns the Work of one decision.
-func NewWork() *Work { return &Work{left: maxWork, own: ownWork} }
+func NewWork() *Work { return &Work{left: maxWork, own: ownWork, spare: spareWork} }
 
-// begin starts on a further value.
-func (w *Work) begin() { w.left = max(w.left, w.own) }
+// begin starts on a further value. It is given n bytes of it a share for.
+func (w *Work) begin(n int) {
+	w.left = max(w.left, w.own)
+	if more := min(n*byteWork-w.left, w.spare); more > 0 {
+		w.left += more
+		w.spare -= more
+	}
+}
 
 // spend takes n and reports whether there was so much.
 func (w *Work) spend(n int) bool {

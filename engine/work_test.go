@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nod-agents/nod/engine/pattern"
 	"pgregory.net/rapid"
 )
 
 // used is what has been taken from w.
-func used(w *Work) int { return maxWork - w.left }
+func used(w *Work) int { return maxWork + spareWork - w.left - w.spare }
 
 // policyOf is n rules on a surface behind one that allows everything.
 func policyOf(surface string, n int, text func(i int) string) *Ruleset {
@@ -71,7 +72,7 @@ func TestWorkIsBounded(t *testing.T) {
 				t.Errorf("%v %q, limited: %v", m.Action, m.Pattern, m.Limited)
 			}
 			// Where it did not last, what a last step would have cost is not taken.
-			most := maxWork + ownWork
+			most := maxWork + spareWork + ownWork
 			if tt.most > 0 {
 				most = tt.most*len(tt.value) + candidateWork*200
 			}
@@ -92,7 +93,7 @@ func TestWorkIsSharedAndNoneGoesWithout(t *testing.T) {
 			t.Fatalf("%v %q", m.Action, m.Pattern)
 		}
 	}
-	if n := used(w); n > maxWork+5*ownWork {
+	if n := used(w); n > maxWork+spareWork+5*ownWork {
 		t.Errorf("%d steps", n)
 	}
 	for value, want := range map[string]Action{"git status": Allow, "a2a b2b c2c": Deny, "a3a b3b c3c": Ask} {
@@ -132,10 +133,60 @@ func TestALimitKeepsADenyAndTakesNoGrant(t *testing.T) {
 	}
 	for last, want := range map[string]Action{"rm *": Deny, "mv *": Ask} {
 		r := Compile([]Layer{layer(OriginGlobal, section("bash", "*", "allow", last, "deny", "*a*b*", "allow"))}, Options{})
-		m := r.Resolve(&Query{Surface: "bash", Values: []string{"rm " + long}, Work: &Work{left: 500}, Grants: s.View(scope)})
+		m := r.Resolve(&Query{Surface: "bash", Values: []string{"rm " + long}, Work: &Work{left: 200}, Grants: s.View(scope)})
 		if m.Action != want || m.Limited != (want == Ask) {
 			t.Errorf("%s: %+v", last, m)
 		}
+	}
+}
+
+// What is plain at the ends of a value is found though no work is left, and
+// however many rules are not, also where the layers differ.
+func TestALimitKeepsWhatIsPlain(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for _, layers := range [][]Layer{
+		{layer(OriginGlobal, section("bash", "*", "allow", "rm *", "deny", "*a*b*", "deny"))},
+		{layer(OriginGlobal, section("bash", "*", "allow", "*.pem", "deny", "*a*b*", "deny"))},
+		{layer(OriginGlobal, section("bash", "*", "allow", "rm*.pem", "deny", "*a*b*", "deny"))},
+		{layer(OriginGlobal, section("bash", "*", "allow", "rm "+long+".pem", "deny", "*a*b*", "deny"))},
+	} {
+		r := Compile(layers, Options{})
+		m := r.Resolve(&Query{Surface: "bash", Values: []string{"rm " + long + ".pem"}, Work: &Work{}})
+		if m.Action != Deny || m.Limited {
+			t.Errorf("%s: %+v", layers[0].Sections[0].Rules[1].Pattern, m)
+		}
+	}
+	// The winner is known, a layer above it is not, and one above that is.
+	s := stack{merged: newIndex(entriesOf(0, "rm *", Allow)), own: []index{newIndex(nil), newIndex(entriesOf(1, "*a*b*", Ask)), newIndex(entriesOf(2, "rm *", Deny))}}
+	in := input{values: []string{"rm " + long}}
+	if h := s.decide(&in, 0, &Work{left: 200}); !h.limited || !h.denies() {
+		t.Errorf("%+v", h)
+	}
+}
+
+func entriesOf(rank int, text string, a Action) []entry {
+	return []entry{{rule: &Rule{Pattern: text, Action: a}, action: a, rank: rank, pat: pattern.Compile(text, pattern.Posix)}}
+}
+
+// A command has a share of the work for each of its bytes, which is enough for
+// an ordinary policy, whatever was judged before. Paths have none.
+func TestALongCommandHasItsShare(t *testing.T) {
+	r := policyOf("bash", 30, numbered("*x%*y*"))
+	long := strings.Repeat("z", 1<<20)
+	w := &Work{own: ownWork, spare: spareWork}
+	for _, v := range []string{long, long + " x0 y", long} {
+		want := Allow
+		if strings.HasSuffix(v, "y") {
+			want = Deny
+		}
+		if m := r.Resolve(&Query{Surface: "bash", Values: []string{v}, Work: w}); m.Action != want || m.Limited {
+			t.Errorf("%v %q, limited: %v", m.Action, m.Pattern, m.Limited)
+		}
+	}
+	r = policyOf("path", 30, numbered("*x%*y*"))
+	w = &Work{own: ownWork, spare: spareWork}
+	if m := r.Resolve(&Query{Surface: "path_read", Values: []string{long}, Work: w}); !m.Limited || w.spare != spareWork {
+		t.Errorf("%v %q, limited: %v, %d spared", m.Action, m.Pattern, m.Limited, w.spare)
 	}
 }
 

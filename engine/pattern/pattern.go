@@ -44,7 +44,7 @@ type kind uint8
 
 const (
 	literal kind = iota // text only
-	prefix              // text, then a star
+	ends                // one star, and text before and behind it
 	stars               // stars anywhere
 	general             // stars and question marks anywhere
 	glob                // by doublestar
@@ -60,7 +60,7 @@ type Pattern struct {
 	body     string // the pattern with runs of stars made one
 	least    int    // bytes that a matching value has at least
 	most     int    // and at most; 0: no limit
-	weight   int    // steps for each byte of a value, at most
+	weight   int    // quarters of a step for each byte of a value, at most
 }
 
 // Compile reads text as a pattern of flavour f. Values must be folded by the
@@ -70,7 +70,7 @@ func Compile(text string, f Flavour) Pattern {
 	if g, ok := strings.CutPrefix(text, GlobPrefix); ok {
 		g = f.Fold(g)
 		head := globHead(g)
-		return Pattern{kind: glob, body: g, text: head, least: len(head), weight: max(1, len(g)) * choices(g)}
+		return Pattern{kind: glob, body: g, text: head, least: len(head), weight: 4 * max(1, len(g)) * choices(g)}
 	}
 	body := oneStar(f.Fold(text))
 	wild := strings.IndexAny(body, "*?")
@@ -85,12 +85,14 @@ func Compile(text string, f Flavour) Pattern {
 	switch {
 	case strings.IndexByte(body, '?') >= 0:
 		p.kind = general
-		p.weight = max(longest(body), 8)
+		p.weight = 4 * max(longest(body), 8)
 		if strings.IndexByte(body, '*') < 0 {
 			p.most = utf8.UTFMax * len(body)
 		}
-	case wild == len(body)-1:
-		p.kind = prefix
+	case strings.Count(body, "*") == 1:
+		p.kind = ends
+	case longest(body) > 63:
+		p.weight = 4 // strings.Index is several times slower for those
 	}
 	if end := strings.LastIndexAny(body, "*?"); body[end] == '*' {
 		p.tail = body[end+1:]
@@ -214,30 +216,32 @@ func (p *Pattern) Contains() (text string, ok bool) {
 
 // Match reports whether the whole of s matches p.
 func (p *Pattern) Match(s string) bool {
-	return p.fits(s) && (p.kind <= prefix || p.search(s))
+	return p.fits(s) && (p.kind <= ends || p.search(s))
 }
 
-// MatchWithin is Match that takes what it costs from left: the bytes of s that
-// it may look at, counted as often as it may look at each. If there is not so
-// much left it makes left negative and reports false.
+// MatchWithin is Match that takes what it costs from left, in steps: a byte of
+// s that is looked at is one, as often as it may be, and one that a text is
+// searched in a quarter. If there is not so much left it makes left negative and
+// reports false.
 func (p *Pattern) MatchWithin(s string, left *int) bool {
 	if !p.fits(s) {
 		return false
 	}
-	if p.kind <= prefix {
+	if p.kind <= ends {
 		return true
 	}
-	if p.weight > 0 && len(s) > *left/p.weight {
+	cost := int64(len(s)+len(p.body)) * int64(p.weight) / 4
+	if cost > int64(*left) {
 		*left = -1
 		return false
 	}
-	*left -= len(s) * p.weight
+	*left -= int(cost)
 	return p.search(s)
 }
 
-// Searches reports whether matching takes more than a look at the start of a
+// Searches reports whether matching takes more than a look at the ends of a
 // value.
-func (p *Pattern) Searches() bool { return p.kind > prefix }
+func (p *Pattern) Searches() bool { return p.kind > ends }
 
 // fits reports what the ends and the length of s tell: all there is to know of
 // patterns that search nothing.
@@ -248,11 +252,11 @@ func (p *Pattern) fits(s string) bool {
 	switch p.kind {
 	case literal:
 		return s == p.text
-	case prefix:
+	case ends:
 		if len(s) < len(p.text) { // it ends where the optional space would be
 			return strings.HasPrefix(p.text, s)
 		}
-		return strings.HasPrefix(s, p.text)
+		return strings.HasPrefix(s, p.text) && strings.HasSuffix(s, p.tail)
 	case stars, general:
 		return strings.HasPrefix(s, p.text) && strings.HasSuffix(s, p.tail)
 	}
