@@ -35,7 +35,7 @@ func normalPattern(written string, opt Options) normal {
 		n.text = cwd
 	case n.text == ".." || strings.HasPrefix(n.text, "../"):
 		up := n.text
-		if n.text = cleanPattern(cwd + "/" + up); !within(n.text, cwd) {
+		if n.text = cleanPattern(cwd + "/" + up); !within(opt.Flavour.Fold(n.text), opt.Flavour.Fold(cwd)) {
 			n.climbs = up // and does not come back
 		}
 	case text != n.text && strings.HasPrefix(text, "./") && strings.HasPrefix(n.text, "*"):

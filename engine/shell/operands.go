@@ -550,8 +550,7 @@ func fileURL(text string) string {
 }
 
 // percentDecoded is text with each %XX replaced by the byte it stands for.
-// Package net/url would
-// bring the network's addresses into every hook.
+// Package net/url would bring the network's addresses into every hook.
 func percentDecoded(text string) (string, bool) {
 	var b strings.Builder
 	for {
