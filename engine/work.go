@@ -22,9 +22,9 @@ const (
 	// ownWork is what a single value may cost where all is used up: thousands of
 	// candidates for an ordinary command.
 	ownWork = 1 << 12
-	// byteWork is what it may cost beside for each of its bytes. That is all that
-	// a hundred rules cost, so that of an ordinary policy each rule is found, no
-	// matter what a command is padded with: spareWork is enough for the 8 MiB
+	// byteWork is what it may cost beside for each of its bytes: more than dozens
+	// of rules that search it, so that of an ordinary policy each rule is found,
+	// no matter what a command is padded with. spareWork is enough for the 8 MiB
 	// that the texts of a command may have.
 	byteWork = 32
 
@@ -39,7 +39,7 @@ const PatternLimit = "<too-much-to-match>"
 // NewWork returns the Work of one decision.
 func NewWork() *Work { return &Work{left: maxWork, own: ownWork, spare: spareWork} }
 
-// begin starts on a further value. It is given n bytes of it a share for.
+// begin starts on a further value, with the share of n bytes of it.
 func (w *Work) begin(n int) {
 	w.left = max(w.left, w.own)
 	if more := min(n*byteWork-w.left, w.spare); more > 0 {

@@ -57,6 +57,7 @@ type limits struct {
 	words        int  // of commands, those inside wrappers counted again
 	guesses      int  // commands that may begin in a wrapper's words
 	full         bool // no more is read
+	parens       bool // arithmetic has parentheses that are not its own
 	redirectOnly bool
 }
 
@@ -95,6 +96,7 @@ type where struct {
 	layers  int
 	guess   bool
 	literal bool // single quotes quote nothing here
+	arith   parens
 }
 
 type compound struct {
@@ -243,7 +245,7 @@ func (r *reading) command(s *syntax.Stmt, st *state, w where) {
 		own := *st
 		r.stmt(c.Body, &own, r.within(w, c))
 	case *syntax.ArithmCmd:
-		r.arithmetic(c.X, st, w)
+		r.enclosed(c, c.X, known, st, w)
 	case *syntax.TestClause:
 		r.test(c.X, st, w)
 	case *syntax.DeclClause:
@@ -553,7 +555,7 @@ func (r *reading) inside(x *syntax.Word, st *state, w where) {
 	if x == nil {
 		return
 	}
-	if len(x.Parts) == 1 {
+	if len(x.Parts) == 1 && w.arith == 0 {
 		if _, ok := x.Parts[0].(*syntax.Lit); ok {
 			return
 		}
@@ -566,6 +568,7 @@ func (r *reading) inside(x *syntax.Word, st *state, w where) {
 func (r *reading) part(p syntax.WordPart, st *state, w where) {
 	switch p := p.(type) {
 	case *syntax.Lit:
+		r.limits.parens = r.limits.parens || w.arith != 0 && strings.ContainsAny(p.Value, "()")
 	case *syntax.SglQuoted:
 		if w.literal {
 			r.unquoted(p, st, w)
@@ -578,7 +581,10 @@ func (r *reading) part(p syntax.WordPart, st *state, w where) {
 	case *syntax.CmdSubst:
 		own := *st
 		in := w
-		in.context, in.whole, in.literal = ContextCommandSubstitution, nil, false
+		in.context, in.whole, in.literal, in.arith = ContextCommandSubstitution, nil, false, 0
+		if w.arith == counted || w.arith != 0 && p.Backquotes {
+			r.limits.parens = r.limits.parens || !matched(r.text(int(p.Left.Offset()), int(p.Right.Offset())+1))
+		}
 		if p.TempFile || p.ReplyVar {
 			r.stmts(p.Stmts, st, in)
 			return
@@ -587,7 +593,7 @@ func (r *reading) part(p syntax.WordPart, st *state, w where) {
 	case *syntax.ProcSubst:
 		own := *st
 		in := w
-		in.context, in.whole, in.literal = ContextProcessSubstitution, nil, false
+		in.context, in.whole, in.literal, in.arith = ContextProcessSubstitution, nil, false, 0
 		r.stmts(p.Stmts, &own, in)
 	case *syntax.ParamExp:
 		r.arithmetic(p.Index, st, w)
@@ -605,12 +611,18 @@ func (r *reading) part(p syntax.WordPart, st *state, w where) {
 			if p.Exp.Op == syntax.OtherParamOps && p.Exp.Word != nil && r.raw(p.Exp.Word) == "P" {
 				r.broken("it expands what a variable holds, as @P does")
 			}
-			r.processes(p.Exp.Word, st, w)
 			switch p.Exp.Op {
 			case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull,
-				syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+				syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+				if !w.literal {
+					r.processes(p.Exp.Word, st, w)
+				}
+				r.inside(p.Exp.Word, st, w)
+			case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+				r.processes(p.Exp.Word, st, w)
 				r.inside(p.Exp.Word, st, w)
 			default:
+				r.processes(p.Exp.Word, st, w)
 				r.insidePattern(p.Exp.Word, st, w)
 			}
 		}
@@ -618,126 +630,14 @@ func (r *reading) part(p syntax.WordPart, st *state, w where) {
 			r.part(p.NestedParam, st, w)
 		}
 	case *syntax.ArithmExp:
-		r.arithmetic(p.X, st, w)
+		r.enclosed(p, p.X, counted, st, w)
 	case *syntax.ExtGlob:
+		r.limits.parens = r.limits.parens || w.arith != 0
 		if strings.ContainsAny(p.Pattern.Value, "$`<>") {
 			r.broken("it has an extended pattern with an expansion in it")
 		}
 	default:
 		r.broken("it has a word of a kind that is not known")
-	}
-}
-
-// insidePattern is inside for a word in which single quotes quote even between
-// double quotes: the pattern of `"${x#'y'}"`.
-func (r *reading) insidePattern(x *syntax.Word, st *state, w where) {
-	if x == nil {
-		return
-	}
-	for _, p := range x.Parts {
-		if _, ok := p.(*syntax.SglQuoted); !ok {
-			r.part(p, st, w)
-		}
-	}
-}
-
-// unquoted reads the commands between single quotes that bash takes for
-// letters, as it does in `"${x:-'y'}"` and in arithmetic.
-func (r *reading) unquoted(p *syntax.SglQuoted, st *state, w where) {
-	if !strings.ContainsAny(p.Value, "$`\"}") {
-		return
-	}
-	if strings.ContainsAny(p.Value, "\"}") {
-		// To bash the word ends in here.
-		r.broken("it has single quotes in an expansion where they quote nothing")
-	}
-	r.again(p.Value, int(p.Pos().Offset()), func(sub *reading) {
-		x, err := r.rd.word(p.Value)
-		if err != nil {
-			r.broken(reason(err))
-			return
-		}
-		w.literal = true
-		sub.inside(x, st, w)
-	})
-}
-
-// processes reads a process substitution in a word of an expansion, which the
-// parser takes for text: `${x:-<(y)}`.
-func (r *reading) processes(x *syntax.Word, st *state, w where) {
-	if x == nil || w.literal {
-		return
-	}
-	for _, p := range x.Parts {
-		lit, ok := p.(*syntax.Lit)
-		if !ok || !strings.Contains(lit.Value, "<(") && !strings.Contains(lit.Value, ">(") {
-			continue
-		}
-		r.broken("it has a process substitution in an expansion")
-		text := r.slice(x)
-		for i := 0; i+1 < len(text); i++ {
-			if (text[i] == '<' || text[i] == '>') && text[i+1] == '(' {
-				text = ": " + text[i:]
-				break
-			}
-		}
-		r.again(text, int(x.Pos().Offset()), func(sub *reading) {
-			stmts, _ := r.rd.once(text)
-			for _, s := range stmts {
-				if c, ok := s.Cmd.(*syntax.CallExpr); ok {
-					for _, a := range c.Args {
-						sub.inside(a, st, w)
-					}
-				}
-			}
-		})
-		return
-	}
-}
-
-// again reads text, a part of what is being read that stands at offset, as
-// something else than the parser took it for.
-func (r *reading) again(text string, offset int, read func(sub *reading)) {
-	l := r.limits
-	l.nested++
-	l.depth++
-	defer func() { l.nested--; l.depth-- }()
-	l.payload += len(text)
-	if l.depth > maxDepth || l.nested > maxNested || l.payload > maxPayload {
-		r.broken("it has too many programs in each other")
-		return
-	}
-	sub := &reading{rd: r.rd, env: r.env, src: text, prog: r.prog, limits: l, offset: r.offset, mute: r.mute, active: r.active, funcs: r.funcs}
-	if sub.offset < 0 {
-		sub.offset = offset
-	}
-	read(sub)
-}
-
-func (r *reading) arithmetic(x syntax.ArithmExpr, st *state, w where) {
-	w.literal = true
-	r.limits.depth++
-	defer func() { r.limits.depth-- }()
-	if r.limits.depth > 4*maxDepth {
-		r.broken("it is nested too deeply")
-		return
-	}
-	switch x := x.(type) {
-	case nil:
-	case *syntax.Word:
-		if runsSubscript(x) {
-			r.broken("its arithmetic runs what stands in a subscript")
-		}
-		r.inside(x, st, w)
-	case *syntax.BinaryArithm:
-		r.arithmetic(x.X, st, w)
-		r.arithmetic(x.Y, st, w)
-	case *syntax.UnaryArithm:
-		r.arithmetic(x.X, st, w)
-	case *syntax.ParenArithm:
-		r.arithmetic(x.X, st, w)
-	default:
-		r.broken("it has arithmetic of a kind that is not known")
 	}
 }
 
