@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -37,13 +38,14 @@ type entry struct {
 	Reason    string          `json:"reason"`
 	Denial    string          `json:"denialReason"`
 	Pattern   string          `json:"pattern"`
+	State     string          `json:"state"` // of an ask that has ended
 	DecidedBy json.RawMessage `json:"decidedBy"`
 }
 
 // logFilter says which entries are printed.
 type logFilter struct {
 	since    time.Time
-	decision string // approved, denied, prompted, withdrawn; empty: all
+	decision string // a key of decisions; empty: all
 	agent    string
 }
 
@@ -53,7 +55,13 @@ var decisions = map[string][]string{
 	"denied":    {".denied", ".auto_denied"},
 	"prompted":  {".prompted", ".waiting"},
 	"withdrawn": {".withdrawn", ".response_timed_out"},
+
+	// What nobody answered is logged by the event of a denial, by the convention
+	// of the log, and tells of it in its state.
+	unavailable: {".denied", ".no_serving_session"},
 }
+
+const unavailable = "unavailable"
 
 func (n *nod) logCommand() *cobra.Command {
 	var follow, asJSON bool
@@ -67,7 +75,7 @@ of 10 MB each lie beside it.`,
 		Example: "  nod log --since 2h --decision denied\n  nod log -f --agent scout",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if _, ok := decisions[f.decision]; f.decision != "" && !ok {
-				return fmt.Errorf("--decision %q is none of approved, denied, prompted, withdrawn", f.decision)
+				return fmt.Errorf("--decision %q is none of approved, denied, unavailable, prompted, withdrawn", f.decision)
 			}
 			if since > 0 {
 				f.since = time.Now().Add(-time.Duration(since))
@@ -80,7 +88,7 @@ of 10 MB each lie beside it.`,
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is written from now on")
 	c.Flags().BoolVar(&asJSON, "json", false, "the lines as JSON")
 	c.Flags().Var(&since, "since", "only entries younger than `AGE`, such as 30m, 2h or 7d")
-	c.Flags().StringVar(&f.decision, "decision", "", "only entries with this `END`: approved, denied, prompted or withdrawn")
+	c.Flags().StringVar(&f.decision, "decision", "", "only entries with this `END`: approved, denied, unavailable, prompted or withdrawn")
 	c.Flags().StringVar(&f.agent, "agent", "", "only asks of the agent of this `NAME`")
 	return c
 }
@@ -128,7 +136,7 @@ func (f logFilter) print(w io.Writer, line []byte, asJSON bool) error {
 	if !f.since.IsZero() && (err != nil || at.Before(f.since)) {
 		return nil
 	}
-	if f.agent != "" && e.Agent != f.agent || f.decision != "" && !e.ends(decisions[f.decision]) {
+	if f.agent != "" && e.Agent != f.agent || f.decision != "" && !e.ends(f.decision) {
 		return nil
 	}
 	if asJSON {
@@ -139,7 +147,7 @@ func (f logFilter) print(w io.Writer, line []byte, asJSON bool) error {
 	if err == nil {
 		when = at.Local().Format("2006-01-02 15:04:05")
 	}
-	parts := []string{visible.Line(when, 0), visible.Line(e.Event[strings.LastIndexByte(e.Event, '.')+1:], 40)}
+	parts := []string{visible.Line(when, 0), visible.Line(e.what(), 40)}
 	if e.Agent != "" && e.Agent != "unknown" {
 		parts = append(parts, visible.Line(e.Agent, 40))
 	} else if e.Session != "" {
@@ -173,13 +181,20 @@ func (f logFilter) print(w io.Writer, line []byte, asJSON bool) error {
 	return err
 }
 
-func (e entry) ends(with []string) bool {
-	for _, s := range with {
-		if strings.HasSuffix(e.Event, s) {
-			return true
-		}
+// ends reports whether the entry tells of such an end.
+func (e entry) ends(decision string) bool {
+	if strings.HasSuffix(e.Event, ".denied") && (e.State == unavailable) != (decision == unavailable) {
+		return false
 	}
-	return false
+	return slices.ContainsFunc(decisions[decision], func(suffix string) bool { return strings.HasSuffix(e.Event, suffix) })
+}
+
+// what is what happened, in a word.
+func (e entry) what() string {
+	if e.ends(unavailable) {
+		return unavailable
+	}
+	return e.Event[strings.LastIndexByte(e.Event, '.')+1:]
 }
 
 // decider names what decided, the innermost of nested hops.
