@@ -41,7 +41,7 @@ func (r *run) bash(tool, command, workdir string) {
 	r.out.Checks = make([]Check, 0, gates+max(len(p.Units), 1))
 	r.boundaryGate(boundary, whole)
 	r.pathGate(tokens, whole)
-	j := judging{r.Rules, r.Grants, r.work}
+	j := judging{r.Rules, r.Grants, &r.work}
 	r.out.Checks = j.program(r.out.Checks, p, tool)
 	r.guardProgram(p, base)
 }

@@ -6,7 +6,6 @@ package gate
 
 import (
 	"strings"
-	"sync"
 
 	"github.com/nod-agents/nod/engine"
 	"github.com/nod-agents/nod/engine/access"
@@ -171,26 +170,20 @@ func (o *Outcome) Evidence(c *Check, cwd string) []engine.Evidence {
 // run is one call being judged.
 type run struct {
 	*Gate
-	place  *access.Place
+	place  access.Place
 	reader *shell.Reader
 	out    *Outcome
 	input  map[string]any
-	work   *engine.Work
+	work   engine.Work
 }
 
 // Decide judges a call.
 func (g *Gate) Decide(c Call) *Outcome {
-	m, _ := rooms.Get().(*room)
-	if m == nil {
-		m = &room{}
-	}
-	r := &m.run
-	*r = run{Gate: g, reader: g.Shell, out: &Outcome{}, place: &m.place, work: &m.work}
+	r := &run{Gate: g, reader: g.Shell, out: &Outcome{}, work: *engine.NewWork()}
+	r.place.Reset(g.Files, g.Home, g.Cwd, g.Flavour)
 	if r.reader == nil {
 		r.reader = &shell.Reader{}
 	}
-	m.place.Reset(g.Files, g.Home, g.Cwd, g.Flavour)
-	m.work = *engine.NewWork()
 	r.input, _ = c.Input.(map[string]any)
 	tool := strings.TrimSpace(c.Tool)
 	switch {
@@ -206,22 +199,9 @@ func (g *Gate) Decide(c Call) *Outcome {
 	default:
 		r.tool(tool)
 	}
-	out := r.out
-	out.settle(g.Rules.Yolo())
-	*m = room{}
-	rooms.Put(m)
-	return out
+	r.out.settle(g.Rules.Yolo())
+	return r.out
 }
-
-// room is what judging one call needs, and nothing of it outlives that.
-type room struct {
-	run   run
-	place access.Place
-	work  engine.Work
-}
-
-// rooms are *room for calls to come, all empty.
-var rooms sync.Pool
 
 func (g *Gate) isShellTool(tool string) bool {
 	_, ok := g.ShellTools[tool]

@@ -39,7 +39,7 @@ func (r *run) guardPath(t *token) {
 
 // refuse adds a denial if the guard denies f on surface.
 func (g *guarding) refuse(surface, typed string, f *access.Path) bool {
-	m := g.Guard.Resolve(&engine.Query{Surface: surface, Path: true, Values: f.Values(), Strict: f.Strict, Work: g.work})
+	m := g.Guard.Resolve(&engine.Query{Surface: surface, Path: true, Values: f.Values(), Strict: f.Strict, Work: &g.work})
 	if m.Action != engine.Deny && !m.Limited {
 		return false
 	}
@@ -116,7 +116,7 @@ func (r *run) guardProgram(p *shell.Program, base string) {
 	}
 	for i := range p.Units {
 		u := &p.Units[i]
-		m := r.Guard.Resolve(&engine.Query{Surface: engine.SurfaceBash, Values: u.Spellings, Strict: u.Strict, Work: r.work})
+		m := r.Guard.Resolve(&engine.Query{Surface: engine.SurfaceBash, Values: u.Spellings, Strict: u.Strict, Work: &r.work})
 		if (m.Action == engine.Deny || m.Limited) && !u.Guess {
 			c := Check{Gate: engine.SurfaceBash, Value: u.Text, Context: u.Context, Executes: u.Executes, Unit: i,
 				Intent: Intent{Surface: engine.SurfaceBash, MatchValues: u.Spellings[:1:1]}}

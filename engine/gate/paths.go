@@ -16,7 +16,7 @@ func (r *run) tool(tool string) {
 	typed := r.text("path")
 	clean := r.place.Clean(typed)
 	if clean == "" {
-		m := r.Rules.Resolve(&engine.Query{Surface: tool, Values: []string{"*"}, Grants: r.Grants, Work: r.work})
+		m := r.Rules.Resolve(&engine.Query{Surface: tool, Values: []string{"*"}, Grants: r.Grants, Work: &r.work})
 		c := Check{Gate: tool, Surface: tool, Value: "*", Unit: -1, Intent: Intent{Surface: tool, MatchValues: []string{"*"}}}
 		c.from(&m)
 		c.Suggestion = []engine.Grant{{Surface: tool, Pattern: "*"}}
@@ -167,7 +167,7 @@ func (r *run) boundaryGate(tokens []token, value string) {
 			continue
 		}
 		surface := directed(engine.SurfaceExternalDirectory, t.dir)
-		m := r.Rules.Resolve(&engine.Query{Surface: surface, Values: t.facts.Values(), Strict: t.facts.Strict, Grants: r.Grants, Granted: t.facts.Granted(), Work: r.work})
+		m := r.Rules.Resolve(&engine.Query{Surface: surface, Values: t.facts.Values(), Strict: t.facts.Strict, Grants: r.Grants, Granted: t.facts.Granted(), Work: &r.work})
 		r.doubt(t, surface, &m)
 		c.Paths = append(c.Paths, PathCheck{Typed: t.typed, Facts: t.facts, Surface: surface, Match: m})
 		c.Limited = c.Limited || m.Limited
@@ -190,7 +190,7 @@ func (r *run) boundaryGate(tokens []token, value string) {
 // leads elsewhere, the name and the place are judged each on its own and the
 // stricter counts: a link inside the project is the agent's to make.
 func (r *run) resolvePath(surface string, f *access.Path, path bool) engine.Match {
-	q := engine.Query{Surface: surface, Path: path, Values: f.Named, Strict: f.Strict, Grants: r.Grants, Granted: f.Granted(), Work: r.work}
+	q := engine.Query{Surface: surface, Path: path, Values: f.Named, Strict: f.Strict, Grants: r.Grants, Granted: f.Granted(), Work: &r.work}
 	m := r.Rules.Resolve(&q)
 	if len(f.Real) == 0 {
 		return m
@@ -295,7 +295,7 @@ func (s *grantSet) grants() []engine.Grant {
 // infrastructure reports whether a path is of the agent's own installation,
 // which read-only tools may read though it is outside.
 func (r *run) infrastructure(f *access.Path) bool {
-	p := r.place
+	p := &r.place
 	in := func(dir string) bool {
 		return dir != "" && (p.In(f.Boundary, p.Canonical(dir)) || len(f.Real) == 0 && p.In(f.Absolute, dir))
 	}

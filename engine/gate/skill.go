@@ -41,7 +41,7 @@ func typedSkill(text string) (string, bool) {
 }
 
 func (r *run) skillCheck(name string, grants bool) {
-	q := engine.Query{Surface: engine.SurfaceSkill, Values: []string{name}, Work: r.work}
+	q := engine.Query{Surface: engine.SurfaceSkill, Values: []string{name}, Work: &r.work}
 	if grants {
 		q.Grants = r.Grants
 	}
@@ -100,5 +100,5 @@ func (r *run) skillRead(f *access.Path) {
 // skillState is the name of a known skill and what the rules say of it.
 func (r *run) skillState(i int) (string, engine.Match) {
 	name := r.Skills[i].Name
-	return name, r.Rules.Resolve(&engine.Query{Surface: engine.SurfaceSkill, Values: []string{name}, Grants: r.Grants, Work: r.work})
+	return name, r.Rules.Resolve(&engine.Query{Surface: engine.SurfaceSkill, Values: []string{name}, Grants: r.Grants, Work: &r.work})
 }

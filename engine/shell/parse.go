@@ -16,7 +16,6 @@ import (
 // and keeps parsers to use them again.
 type Reader struct {
 	parsers sync.Pool
-	rooms   sync.Pool // of *room
 }
 
 var errNested = errors.New("nested too deeply")

@@ -14,13 +14,14 @@ func (rd *Reader) Read(text string, env Env) *Program {
 	p := &Program{Text: text}
 	stmts, src, broken := rd.parse(text)
 	p.Broken = broken
-	m, _ := rd.rooms.Get().(*room)
-	if m == nil {
-		m = &room{}
+	var all struct { // what reading needs, in one piece
+		reading reading
+		limits  limits
+		state   state
 	}
-	r := &m.reading
-	*r = reading{rd: rd, env: env, src: src, prog: p, limits: &m.limits, offset: -1}
-	r.stmts(stmts, &m.state, where{wrapper: -1})
+	r := &all.reading
+	*r = reading{rd: rd, env: env, src: src, prog: p, limits: &all.limits, offset: -1}
+	r.stmts(stmts, &all.state, where{wrapper: -1})
 	if len(stmts) == 0 && p.Broken == "" {
 		p.Blank = true
 	}
@@ -33,16 +34,7 @@ func (rd *Reader) Read(text string, env Env) *Program {
 		}
 	}
 	slices.SortStableFunc(p.Operands, func(a, b Operand) int { return cmp.Compare(a.offset, b.offset) })
-	*m = room{}
-	rd.rooms.Put(m)
 	return p
-}
-
-// room is what reading one text needs, and nothing of it outlives that.
-type room struct {
-	reading reading
-	limits  limits
-	state   state
 }
 
 // limits are counted over a whole program with its payloads.
