@@ -127,6 +127,9 @@ func parse(path string, data []byte) (Settings, error) {
 	if bytes.Equal(bytes.TrimSpace(plain), []byte("null")) {
 		return s, fmt.Errorf("%s: null is no object: write the settings in { }", path)
 	}
+	if err := noneTwice(path, data); err != nil {
+		return s, err
+	}
 	d := json.NewDecoder(bytes.NewReader(plain))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {
@@ -164,6 +167,34 @@ func CheckFrontend(name string) error {
 		return nil
 	}
 	return fmt.Errorf("%q is none of auto, desktop, terminal, none", name)
+}
+
+// noneTwice refuses a setting that is written twice, in letters of whatever
+// case: only one of the two could count.
+func noneTwice(path string, data []byte) error {
+	doc, err := hujson.Parse(data)
+	if err != nil {
+		return err
+	}
+	for v := range doc.All() {
+		object, ok := v.Value.(*hujson.Object)
+		if !ok {
+			continue
+		}
+		seen := map[string]int{}
+		for _, m := range object.Members {
+			name, ok := m.Name.Value.(hujson.Literal)
+			if !ok {
+				continue
+			}
+			at, key := line(data, int64(m.Name.StartOffset)), strings.ToLower(name.String())
+			if first := seen[key]; first != 0 {
+				return fmt.Errorf("%s:%d: %q is set twice, in line %d first: remove one", path, at, name.String(), first)
+			}
+			seen[key] = at
+		}
+	}
+	return nil
 }
 
 func explain(path string, data []byte, offset int64, err error) error {
