@@ -3,6 +3,8 @@ package engine
 import (
 	"testing"
 	"time"
+
+	"github.com/nod-agents/nod/engine/pattern"
 )
 
 // section builds one surface of a layer from pattern, action pairs.
@@ -81,5 +83,27 @@ func TestResolve(t *testing.T) {
 				t.Errorf("got %v %v %q, want %v %v %q", m.Action, m.Origin, m.Pattern, tt.want, tt.origin, tt.pattern)
 			}
 		})
+	}
+}
+
+// A pattern that climbs out of the project and comes back names what is in it,
+// on Windows whatever the case.
+func TestClimbingOutAndBack(t *testing.T) {
+	for _, tt := range []struct {
+		cwd, text, value string
+		flavour          pattern.Flavour
+		want             Action
+	}{
+		{"/p/app", "../app/x", "/p/app/x", pattern.Posix, Deny},
+		{"/p/app", "../App/x", "/p/app/x", pattern.Posix, Allow},
+		{"/p/app", "../*", "/p/app/x", pattern.Posix, Allow},
+		{`C:\P\App`, "../app/x", "C:/P/App/x", pattern.Windows, Deny},
+		{`C:\P\App`, `..\APP\*`, "C:/P/App/x", pattern.Windows, Deny},
+		{`C:\P\App`, "../*", "C:/P/App/x", pattern.Windows, Allow},
+	} {
+		r := Compile([]Layer{layer(OriginGlobal, section("path", "*", "allow", tt.text, "deny"))}, Options{Cwd: tt.cwd, Flavour: tt.flavour})
+		if m := r.Resolve(&Query{Surface: "path_read", Values: []string{tt.value}}); m.Action != tt.want {
+			t.Errorf("%s in %s: %v", tt.text, tt.cwd, m.Action)
+		}
 	}
 }

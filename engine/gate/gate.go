@@ -271,4 +271,9 @@ func (c *Check) from(m *engine.Match) {
 	}
 }
 
-func (r *run) add(c Check) { r.out.Checks = append(r.out.Checks, c) }
+func (r *run) add(c Check) {
+	if c.Limited {
+		c.Suggestion = nil // nothing answers it but a person
+	}
+	r.out.Checks = append(r.out.Checks, c)
+}

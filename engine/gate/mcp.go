@@ -44,7 +44,7 @@ func (r *run) mcp() {
 	m := r.Rules.ResolveGroups(engine.SurfaceMCP, t.groups, r.Grants)
 	c := Check{Gate: engine.SurfaceMCP, Value: m.Value, Unit: -1, Intent: Intent{Surface: engine.SurfaceMCP, MatchValues: []string{m.Value}}}
 	c.from(&m)
-	if s := t.suggest(m.Value); s != "" && !m.Limited {
+	if s := t.suggest(m.Value); s != "" {
 		c.Suggestion = []engine.Grant{{Surface: engine.SurfaceMCP, Pattern: s}}
 	}
 	r.add(c)

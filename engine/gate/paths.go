@@ -220,9 +220,6 @@ func (r *run) pathGrants(paths []PathCheck) []engine.Grant {
 		if p.Match.Action == engine.Allow {
 			continue
 		}
-		if p.Match.Limited {
-			return nil // nothing answers it but a person
-		}
 		f := &p.Facts
 		text := ""
 		switch {
