@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -8,7 +9,9 @@ import (
 
 // Some builtins run a text that the shell itself has not read: a callback, an
 // alias, and a subscript, which bash expands once more when it looks the
-// variable up. So `unset 'a[$(rm x)]'` runs rm.
+// variable up. So `unset 'a[$(rm x)]'` runs rm. It expands the elements of an
+// array once more, too, that are declared by a text, as by `declare -a
+// 'x=($(rm x))'`, and the subscripts of all that are assigned at once.
 
 // evaluated reads the texts that a builtin keeps or runs.
 func (r *reading) evaluated(base string, args []arg, words []string, st *state, in where, at int) {
@@ -68,6 +71,48 @@ func (r *reading) evaluated(base string, args []arg, words []string, st *state, 
 			return
 		}
 	}
+	switch base {
+	case "declare", "typeset", "local", "export", "readonly":
+		if makesArray(words) && slices.ContainsFunc(args[1:], func(a arg) bool { return expands(a.w) }) {
+			r.floor(at, FloorOpaque, base+" makes an array of a text that it expands")
+		}
+	}
+}
+
+// makesArray reports whether options of declare and its like make arrays.
+func makesArray(words []string) bool {
+	return slices.ContainsFunc(words[1:], func(w string) bool {
+		return strings.HasPrefix(w, "-") && strings.ContainsAny(w, "aA")
+	})
+}
+
+// expands reports whether x has variables or substitutions in it.
+func expands(x syntax.Node) bool {
+	found := false
+	syntax.Walk(x, func(n syntax.Node) bool {
+		switch n.(type) {
+		case *syntax.ParamExp, *syntax.CmdSubst:
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// expandsAgain reports whether the subscript x of an array that is assigned at
+// once may hold what runs a command.
+func expandsAgain(x syntax.ArithmExpr) bool {
+	if x == nil {
+		return false
+	}
+	found := expands(x)
+	syntax.Walk(x, func(n syntax.Node) bool {
+		if w, ok := n.(*syntax.Word); ok {
+			found = found || substitutes(literal(w))
+		}
+		return !found
+	})
+	return found
 }
 
 // literal is what w holds as text: its expansions are left out, what is quoted
@@ -99,7 +144,7 @@ func substitutes(text string) bool {
 }
 
 // runsSubscript reports whether the text of w is a variable with a subscript
-// that runs a command.
+// that runs a command, or an array with an element that does.
 func runsSubscript(w *syntax.Word) bool {
 	if w == nil {
 		return false
@@ -108,6 +153,9 @@ func runsSubscript(w *syntax.Word) bool {
 		return false
 	}
 	text := literal(w)
+	if elements := strings.TrimLeft(text, " \t\n"); strings.HasPrefix(elements, "(") || strings.Contains(text, "=(") {
+		return substitutes(text)
+	}
 	for i := 1; i < len(text); i++ {
 		if text[i] == '[' && named(text[i-1]) {
 			return substitutes(text[i:])

@@ -61,18 +61,23 @@ func (r *reading) processes(x *syntax.Word, st *state, w where) {
 				break
 			}
 		}
-		r.again(text, int(x.Pos().Offset()), func(sub *reading) {
-			stmts, _ := r.rd.once(text)
-			for _, s := range stmts {
-				if c, ok := s.Cmd.(*syntax.CallExpr); ok {
-					for _, a := range c.Args {
-						sub.inside(a, st, w)
-					}
-				}
-			}
-		})
+		r.wordsOf(text, int(x.Pos().Offset()), st, w)
 		return
 	}
+}
+
+// wordsOf reads the commands in the words of the simple commands of text.
+func (r *reading) wordsOf(text string, offset int, st *state, w where) {
+	r.again(text, offset, func(sub *reading) {
+		stmts, _ := r.rd.once(text)
+		for _, s := range stmts {
+			if c, ok := s.Cmd.(*syntax.CallExpr); ok {
+				for _, a := range c.Args {
+					sub.inside(a, st, w)
+				}
+			}
+		}
+	})
 }
 
 // again reads text, a part of what is being read that stands at offset, as

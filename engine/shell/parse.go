@@ -114,6 +114,13 @@ type mending struct {
 // itself with as many statements as any try gave.
 func (m *mending) read(text string) (stmts []*syntax.Stmt, read, why string, err error) {
 	stmts, err = m.rd.once(text)
+	if fixed := comments(stmts, text); fixed != "" {
+		if m.left == 0 {
+			return stmts, text, "it has comments that are not understood", err
+		}
+		m.left--
+		return m.read(fixed)
+	}
 	if err == nil {
 		fixed, why := documents(stmts, text)
 		if fixed == "" || m.left == 0 {

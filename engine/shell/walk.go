@@ -247,6 +247,11 @@ func (r *reading) command(s *syntax.Stmt, st *state, w where) {
 		for _, x := range c.Exprs {
 			r.arithmetic(x, st, w)
 		}
+		if text := r.slice(c); strings.Contains(text, "<(") || strings.Contains(text, ">(") {
+			// Its arguments are words like others before they are arithmetic.
+			r.broken("it has a process substitution in arithmetic")
+			r.wordsOf(":"+strings.TrimPrefix(text, "let"), int(c.Pos().Offset()), st, w)
+		}
 	case *syntax.TimeClause:
 		r.time(c, st, w)
 	case *syntax.CoprocClause:
@@ -391,6 +396,9 @@ func (r *reading) assign(a *syntax.Assign, st *state, w where, keep bool) {
 	if a.Array != nil {
 		for _, e := range a.Array.Elems {
 			if e.Index != nil {
+				if expandsAgain(e.Index) {
+					r.broken("it assigns an array by a subscript that is expanded twice")
+				}
 				r.arithmetic(e.Index, st, w)
 			}
 			word(e.Value)
@@ -455,6 +463,9 @@ func (r *reading) declare(c *syntax.DeclClause, st *state, w where) {
 		if f, ok := r.hijack(a); ok {
 			floors = append(floors, f)
 		}
+	}
+	if makesArray(words) && slices.ContainsFunc(c.Args, func(a *syntax.Assign) bool { return a.Value != nil && expands(a.Value) }) {
+		floors = append(floors, Floor{FloorOpaque, c.Variant.Value + " makes an array of a text that it expands"})
 	}
 	r.add(Unit{Text: r.slice(c), Words: words, Floors: floors}, w)
 	for _, a := range c.Args {
