@@ -66,6 +66,9 @@ func (rd *Reader) parse(text string) (stmts []*syntax.Stmt, read string, broken 
 	if !utf8.ValidString(text) {
 		text, broken = strings.ToValidUTF8(text, "\uFFFD"), "it is not valid UTF-8"
 	}
+	if whole, ok := substitutionsJoined(text); ok {
+		text, broken = whole, either(broken, "a substitution begins on one line and goes on on the next")
+	}
 	if backquotesNest(text) {
 		broken = "it nests backquotes around backslashes"
 	}
@@ -147,6 +150,32 @@ func (m *mending) read(text string) (stmts []*syntax.Stmt, read, why string, err
 		}
 	}
 	return stmts, read, "", err
+}
+
+// substitutionsJoined takes the backslash and the end of the line out of `$(`,
+// `<(` and `>(` that are written over several lines. Bash does so first of all,
+// the parser takes the `$` for itself.
+func substitutionsJoined(text string) (string, bool) {
+	if !strings.Contains(text, "\\\n(") {
+		return "", false
+	}
+	var b strings.Builder
+	at := 0
+	for i := 0; i < len(text); i++ {
+		if strings.IndexByte("$<>", text[i]) < 0 {
+			continue
+		}
+		end := i + 1
+		for strings.HasPrefix(text[end:], "\\\n") {
+			end += 2
+		}
+		if end > i+1 && strings.HasPrefix(text[end:], "(") {
+			b.WriteString(text[at : i+1])
+			at, i = end, end
+		}
+	}
+	b.WriteString(text[at:])
+	return b.String(), at > 0
 }
 
 // backquotesNest reports whether backquotes stand inside backquotes in a text
