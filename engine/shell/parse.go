@@ -66,8 +66,8 @@ func (rd *Reader) parse(text string) (stmts []*syntax.Stmt, read string, broken 
 	if !utf8.ValidString(text) {
 		text, broken = strings.ToValidUTF8(text, "\uFFFD"), "it is not valid UTF-8"
 	}
-	if whole, ok := substitutionsJoined(text); ok {
-		text, broken = whole, either(broken, "a substitution begins on one line and goes on on the next")
+	if whole, ok := operatorsJoined(text); ok {
+		text, broken = whole, either(broken, "an operator begins on one line and goes on on the next")
 	}
 	if backquotesNest(text) {
 		broken = "it nests backquotes around backslashes"
@@ -152,11 +152,11 @@ func (m *mending) read(text string) (stmts []*syntax.Stmt, read, why string, err
 	return stmts, read, "", err
 }
 
-// substitutionsJoined takes the backslash and the end of the line out of `$(`,
-// `<(` and `>(` that are written over several lines. Bash does so first of all,
-// the parser takes the `$` for itself.
-func substitutionsJoined(text string) (string, bool) {
-	if !strings.Contains(text, "\\\n(") {
+// operatorsJoined takes the backslash and the end of the line out of `$(`, `<(`,
+// `<<-` and their like that are written over several lines. Bash does so first of
+// all, the parser takes what is on the first line for itself.
+func operatorsJoined(text string) (string, bool) {
+	if !strings.Contains(text, "\\\n") {
 		return "", false
 	}
 	var b strings.Builder
@@ -169,9 +169,9 @@ func substitutionsJoined(text string) (string, bool) {
 		for strings.HasPrefix(text[end:], "\\\n") {
 			end += 2
 		}
-		if end > i+1 && strings.HasPrefix(text[end:], "(") {
+		if end > i+1 && end < len(text) && strings.IndexByte("(<>-", text[end]) >= 0 {
 			b.WriteString(text[at : i+1])
-			at, i = end, end
+			at, i = end, end-1
 		}
 	}
 	b.WriteString(text[at:])
