@@ -22,7 +22,8 @@ type Ruling struct {
 	Action engine.Action
 	Reason string // of a denial, for the model
 	// Questions are the asks of the call, in the order in which they must be
-	// approved. Each is a request of its own: no answer stands for another.
+	// approved. Each is a request of its own: no answer stands for another. To
+	// ask without a question is to deny.
 	Questions []*engine.Question
 	// Patience is how long the policy lets an ask wait; 0: as long as it may.
 	Patience time.Duration
@@ -77,8 +78,12 @@ func (r *Rules) Judge(c *Call) Ruling {
 			// The first denial is the one to tell.
 			return Ruling{Action: engine.Deny, Reason: o.Refusal(u.Tool)}
 		case engine.Ask:
+			list := r.questions(c, u, o)
+			if len(list) == 0 {
+				return Ruling{Action: engine.Ask}
+			}
 			out.Action = engine.Ask
-			out.Questions = append(out.Questions, r.questions(c, u, o)...)
+			out.Questions = append(out.Questions, list...)
 		}
 	}
 	return out

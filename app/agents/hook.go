@@ -211,6 +211,9 @@ func (h *Hook) Decide(ctx context.Context, c *Call, patience time.Duration) Outc
 	case h.Mode == Advising && !c.Asks:
 		return Outcome{}
 	}
+	if len(ruling.Questions) == 0 {
+		return missing("Nod must ask about this call but found nothing to ask, so it was denied.")
+	}
 	if ruling.Patience > 0 {
 		patience = min(patience, ruling.Patience)
 	}

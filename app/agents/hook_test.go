@@ -72,6 +72,7 @@ func TestModes(t *testing.T) {
 	}{
 		{"rule allows", Gated, "deny", Call{}, allowed, nil, Outcome{Say: Allow}, 0},
 		{"rule denies", Gated, "deny", Call{}, denied, nil, Outcome{Say: Deny, Reason: "not here"}, 0},
+		{"there is nothing to ask", Gated, "defer", Call{}, asks(), nil, missing("Nod must ask about this call but found nothing to ask, so it was denied."), 0},
 		{"rule allows what the agent asks", Gated, "deny", Call{Asks: true}, allowed, nil, Outcome{Say: Allow}, 0},
 		{"the agent's notes", Gated, "deny", Call{Inner: true}, allowed, nil, Outcome{}, 0},
 		{"the agent only plans", Gated, "deny", Call{Waits: true}, allowed, nil, Outcome{}, 0},
