@@ -63,6 +63,7 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, getenv 
 	a.Settings().SetTheme(view.NewSkin(zoom))
 
 	var (
+		loop loop
 		once sync.Once
 		end  = func(c int, err error) {
 			once.Do(func() {
@@ -73,7 +74,10 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, getenv 
 				// The toolkit can hang in its ending, for one where the display
 				// went at the same time. There is nothing here to lose.
 				time.AfterFunc(farewell, func() { os.Exit(c) })
-				fyne.Do(a.Quit)
+				loop.do(func() {
+					loop.close()
+					a.Quit()
+				})
 			})
 		}
 		out  = pipe.NewWriter(stdout)
@@ -84,7 +88,7 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, getenv 
 		}
 	)
 	screen := view.New(view.Options{
-		Clock: view.Clock{Now: time.Now, After: after},
+		Clock: view.Clock{Now: time.Now, After: loop.after},
 		Send:  send,
 		NewWindow: func(title string) fyne.Window {
 			w := a.NewWindow(title)
@@ -105,11 +109,12 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, getenv 
 		},
 	})
 	a.Lifecycle().SetOnEnteredForeground(screen.Foreground)
+	a.Lifecycle().SetOnStopped(loop.close)
 	a.Lifecycle().SetOnStarted(func() { send(pipe.Up{Type: "ready"}) })
 
 	go func() {
 		err := pipe.Read(stdin, func(d pipe.Down) {
-			fyne.Do(func() {
+			loop.do(func() {
 				if !screen.Receive(d) {
 					go end(exitDone, nil)
 				}
@@ -128,12 +133,41 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, getenv 
 	return code
 }
 
+// loop is the toolkit's, as long as it goes round. What it is given once it has
+// ended it runs at once, on whatever goroutine brings it: several at a time, and
+// beside its own clearing up; what comes in just then makes it panic.
+type loop struct {
+	mu   sync.Mutex // held while something is given to it
+	over bool
+}
+
+// do has f run on the goroutine that draws, unless the loop is over.
+func (l *loop) do(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return
+	}
+	fyne.Do(func() {
+		if !l.over {
+			f()
+		}
+	})
+}
+
+// close lets nothing more begin. It is called on the goroutine that draws.
+func (l *loop) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+}
+
 // after is the clock's timer: f runs on the goroutine that draws, and not once
 // cancel was called there.
-func after(d time.Duration, f func()) (cancel func()) {
+func (l *loop) after(d time.Duration, f func()) (cancel func()) {
 	cancelled := false
 	t := time.AfterFunc(d, func() {
-		fyne.Do(func() {
+		l.do(func() {
 			if !cancelled {
 				f()
 			}
