@@ -72,7 +72,13 @@ func (b *bench) all() (string, error) {
 		return "", err
 	}
 	b.say("one set of rules, every engine")
-	peers, err := b.test(".bench", nil, "./peers", "-bench", ".", "-benchtime", "40ms", "-count", "5")
+	peers, err := b.test(".bench", nil, "./peers", "-bench", ".", "-skip", "^BenchmarkBash$", "-benchtime", "40ms", "-count", "5")
+	if err != nil {
+		return "", err
+	}
+	// In a process of its own: collecting what the other engines keep of their
+	// rules is not to be paid by these.
+	bash, err := b.test(".bench", nil, "./peers", "-run", "^$", "-bench", "^BenchmarkBash$", "-benchtime", "200ms", "-count", "5")
 	if err != nil {
 		return "", err
 	}
@@ -98,7 +104,7 @@ func (b *bench) all() (string, error) {
 		return "", err
 	}
 	f := figures{benchmarks: map[string][]float64{}, attributes: map[string][]float64{}}
-	for _, out := range []string{peers, answers, latency, idle} {
+	for _, out := range []string{peers, bash, answers, latency, idle} {
 		f.read(out)
 	}
 	return b.report(&f, procs, load), nil
