@@ -48,7 +48,9 @@ func (t *Tray) loop(ctx context.Context, serve func(*menu)) {
 		ready <- m
 	}, nil)
 	start()
-	serve(<-ready)
+	m := <-ready
+	m.icon = "" // the library drops what it is told while it starts
+	serve(m)
 	systray.Quit()
 	_ = conn.Close()
 }
