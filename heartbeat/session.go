@@ -3,10 +3,11 @@ package heartbeat
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/nod-agents/nod/engine/percent"
 )
 
 // maxEncoded leaves room for ".json" in a file name of 255 bytes.
@@ -60,31 +61,9 @@ func Encode(id string) string {
 // Decode is the inverse of Encode, for listing what is on disk. A name that
 // Encode cannot have made is an error.
 func Decode(name string) (string, error) {
-	id, ok := unescape(name)
+	id, ok := percent.Decode(name)
 	if !ok || Encode(id) != name || !utf8.ValidString(id) {
 		return "", fmt.Errorf("%q is no encoded session id", name)
 	}
 	return id, nil
-}
-
-// unescape replaces each %XX by the byte it stands for. Package net/url would
-// bring the network's addresses into every hook.
-func unescape(text string) (string, bool) {
-	var b strings.Builder
-	for {
-		head, rest, escaped := strings.Cut(text, "%")
-		b.WriteString(head)
-		if !escaped {
-			return b.String(), true
-		}
-		if len(rest) < 2 {
-			return "", false
-		}
-		c, err := strconv.ParseUint(rest[:2], 16, 8)
-		if err != nil {
-			return "", false
-		}
-		b.WriteByte(byte(c))
-		text = rest[2:]
-	}
 }

@@ -78,7 +78,7 @@ var arrows = map[string][]string{
 
 	// What knows nobody, or nearly so.
 	"forwarding":        {"engine/...", "heartbeat"},
-	"heartbeat":         {},
+	"heartbeat":         {"engine/percent"},
 	"notify":            {},
 	"notify/notifytest": {},
 	"assets":            {},
@@ -88,6 +88,7 @@ var arrows = map[string][]string{
 	"engine/access":  {"engine/..."},
 	"engine/gate":    {"engine/..."},
 	"engine/pattern": {"engine/..."},
+	"engine/percent": {},
 	"engine/policy":  {"engine/..."},
 	"engine/shell":   {"engine/..."},
 	"engine/suggest": {"engine/..."},

@@ -2,10 +2,11 @@ package shell
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/nod-agents/nod/engine/percent"
 )
 
 // operandKind is what is known of a word's part in its command.
@@ -543,32 +544,10 @@ func fileURL(text string) string {
 	if i := strings.IndexByte(rest, '/'); i > 0 {
 		rest = rest[i:] // a host
 	}
-	if p, ok := percentDecoded(rest); ok && p != "" {
+	if p, ok := percent.Decode(rest); ok && p != "" {
 		return p
 	}
 	return rest
-}
-
-// percentDecoded is text with each %XX replaced by the byte it stands for.
-// Package net/url would bring the network's addresses into every hook.
-func percentDecoded(text string) (string, bool) {
-	var b strings.Builder
-	for {
-		head, rest, escaped := strings.Cut(text, "%")
-		b.WriteString(head)
-		if !escaped {
-			return b.String(), true
-		}
-		if len(rest) < 2 {
-			return "", false
-		}
-		c, err := strconv.ParseUint(rest[:2], 16, 8)
-		if err != nil {
-			return "", false
-		}
-		b.WriteByte(byte(c))
-		text = rest[2:]
-	}
 }
 
 // assigned reports whether text has a `=` before any slash.
