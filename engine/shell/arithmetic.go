@@ -71,10 +71,8 @@ func matched(text string) bool {
 // arithmetic reads the commands in x.
 func (r *reading) arithmetic(x syntax.ArithmExpr, st *state, w where) {
 	w.literal = true
-	r.limits.depth++
-	defer func() { r.limits.depth-- }()
-	if r.limits.depth > 4*maxDepth {
-		r.broken("it is nested too deeply")
+	defer r.shallower()
+	if !r.deeper() {
 		return
 	}
 	switch x := x.(type) {

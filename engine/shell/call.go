@@ -487,39 +487,27 @@ func (r *reading) payload(text string, st *state, in where, at, offset int, own 
 	if strings.TrimSpace(text) == "" {
 		return
 	}
-	r.limits.depth++
-	defer func() { r.limits.depth-- }()
-	r.limits.payload += len(text)
-	r.limits.nested++
-	defer func() { r.limits.nested-- }()
-	if r.limits.depth > maxDepth || r.limits.nested > maxNested || r.limits.payload > maxPayload {
-		r.broken("it has too many programs in each other")
-		return
-	}
-	stmts, src, broken := r.rd.parse(text)
-	sub := &reading{rd: r.rd, env: r.env, src: src, prog: r.prog, limits: r.limits, offset: offset, mute: r.mute, active: r.active}
-	if r.offset >= 0 {
-		sub.offset = r.offset
-	}
-	if own {
-		sub.funcs = r.funcs
-	}
-	to := st
-	if !own {
-		copied := *st
-		to = &copied
-	}
-	in.whole = nil
-	first := len(r.prog.Units)
-	sub.stmts(stmts, to, in)
-	if at < 0 || r.prog.Units[at].Executes != "" {
-		return
-	}
-	executes := strings.TrimSpace(text)
-	if broken == "" && len(stmts) == 1 && first < len(r.prog.Units) && only(stmts[0]) {
-		executes = innermost(&r.prog.Units[first])
-	}
-	r.prog.Units[at].Executes = executes
+	r.again(text, offset, func(sub *reading) {
+		stmts, src, broken := r.rd.parse(text)
+		sub.src = src
+		to := st
+		if !own {
+			sub.funcs = nil
+			copied := *st
+			to = &copied
+		}
+		in.whole = nil
+		first := len(r.prog.Units)
+		sub.stmts(stmts, to, in)
+		if at < 0 || r.prog.Units[at].Executes != "" {
+			return
+		}
+		executes := strings.TrimSpace(text)
+		if broken == "" && len(stmts) == 1 && first < len(r.prog.Units) && only(stmts[0]) {
+			executes = innermost(&r.prog.Units[first])
+		}
+		r.prog.Units[at].Executes = executes
+	})
 }
 
 // only reports whether s is one simple command and nothing else.

@@ -80,8 +80,9 @@ func (r *reading) wordsOf(text string, offset int, st *state, w where) {
 	})
 }
 
-// again reads text, a part of what is being read that stands at offset, as
-// something else than the parser took it for.
+// again has read read text, which stands at offset of what is being read: a
+// program in it, or a part that the parser took for something else. All that is
+// read within each other shares its limits.
 func (r *reading) again(text string, offset int, read func(sub *reading)) {
 	l := r.limits
 	l.nested++

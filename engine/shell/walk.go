@@ -644,11 +644,22 @@ func (r *reading) part(p syntax.WordPart, st *state, w where) {
 	}
 }
 
-func (r *reading) test(x syntax.TestExpr, st *state, w where) {
+// deeper goes into an expression and reports whether that is not too deep.
+// Either way shallower goes out of it.
+func (r *reading) deeper() bool {
 	r.limits.depth++
-	defer func() { r.limits.depth-- }()
 	if r.limits.depth > 4*maxDepth {
 		r.broken("it is nested too deeply")
+		return false
+	}
+	return true
+}
+
+func (r *reading) shallower() { r.limits.depth-- }
+
+func (r *reading) test(x syntax.TestExpr, st *state, w where) {
+	defer r.shallower()
+	if !r.deeper() {
 		return
 	}
 	switch x := x.(type) {
