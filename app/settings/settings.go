@@ -114,7 +114,7 @@ func Read(path string, place Place) (Settings, error) {
 
 func parse(path string, data []byte) (Settings, error) {
 	var s Settings
-	plain, err := hujson.Standardize(data)
+	doc, err := hujson.Parse(data)
 	if err != nil {
 		at, said := "", strings.TrimPrefix(err.Error(), "hujson: ")
 		var line, column int
@@ -124,11 +124,13 @@ func parse(path string, data []byte) (Settings, error) {
 		}
 		return s, fmt.Errorf("%s%s: %s: mend the syntax", path, at, said)
 	}
+	if err := noneTwice(path, data, &doc); err != nil {
+		return s, err
+	}
+	doc.Standardize()
+	plain := doc.Pack()
 	if bytes.Equal(bytes.TrimSpace(plain), []byte("null")) {
 		return s, fmt.Errorf("%s: null is no object: write the settings in { }", path)
-	}
-	if err := noneTwice(path, data); err != nil {
-		return s, err
 	}
 	d := json.NewDecoder(bytes.NewReader(plain))
 	d.DisallowUnknownFields()
@@ -169,13 +171,9 @@ func CheckFrontend(name string) error {
 	return fmt.Errorf("%q is none of auto, desktop, terminal, none", name)
 }
 
-// noneTwice refuses a setting that is written twice, in letters of whatever
-// case: only one of the two could count.
-func noneTwice(path string, data []byte) error {
-	doc, err := hujson.Parse(data)
-	if err != nil {
-		return err
-	}
+// noneTwice refuses a setting of doc, which data is, that is written twice, in
+// letters of whatever case: only one of the two could count.
+func noneTwice(path string, data []byte, doc *hujson.Value) error {
 	for v := range doc.All() {
 		object, ok := v.Value.(*hujson.Object)
 		if !ok {
