@@ -22,6 +22,7 @@ import (
 	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/app/reviewlog"
 	"github.com/nod-agents/nod/app/visible"
+	"github.com/nod-agents/nod/engine"
 )
 
 // entry is a line of the review log as nod log reads it.
@@ -61,7 +62,7 @@ var decisions = map[string][]string{
 	unavailable: {".denied", ".no_serving_session"},
 }
 
-const unavailable = "unavailable"
+const unavailable = string(engine.Unavailable)
 
 func (n *nod) logCommand() *cobra.Command {
 	var follow, asJSON bool

@@ -552,16 +552,16 @@ type Installed struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Status says how the hook of the agent of that name stands, or each agent's if
-// the name is empty. A named one that is not in place is an error.
-func (env Env) Status(name string, w Where, asJSON bool) error {
+// Status says how the hooks of the agents of those names stand, or each agent's
+// if there are none. A named one that is not in place is an error.
+func (env Env) Status(names []string, w Where, asJSON bool) error {
 	var list []installer
 	for _, a := range All() {
-		if i, ok := a.(installer); ok && name == "" {
+		if i, ok := a.(installer); ok && len(names) == 0 {
 			list = append(list, i)
 		}
 	}
-	if name != "" {
+	for _, name := range names {
 		i, err := findInstaller(name)
 		if err != nil {
 			return err
@@ -592,7 +592,7 @@ func (env Env) Status(name string, w Where, asJSON bool) error {
 			}
 		}
 	}
-	if !all && name != "" {
+	if !all && len(names) > 0 {
 		return &exit.Error{Code: exit.Denied}
 	}
 	return nil

@@ -148,18 +148,14 @@ func (g *Ground) Judge() judge.Env {
 // says so.
 func (g *Ground) Agents(ended func(ctx context.Context, agentDir, requester string)) agents.Env {
 	cwd, _ := os.Getwd() // empty: who needs it says so
-	var read *settings.Settings
-	set := func() *settings.Settings {
-		if read == nil {
-			s, err := g.settings()
-			if err != nil {
-				fmt.Fprintf(g.Stderr, "nod: %v\n", err)
-				s = settings.Settings{Session: "desktop", AgentDirs: []string{g.Dirs.Agent}}
-			}
-			read = &s
+	set := sync.OnceValue(func() *settings.Settings {
+		s, err := g.settings()
+		if err != nil {
+			fmt.Fprintf(g.Stderr, "nod: %v\n", err)
+			s = settings.Settings{Session: "desktop", AgentDirs: []string{g.Dirs.Agent}}
 		}
-		return read
-	}
+		return &s
+	})
 	inboxes := func() string {
 		if g.Getenv("PI_CODING_AGENT_DIR") != "" {
 			return g.Dirs.Agent

@@ -111,14 +111,7 @@ func status(env agents.Env) *cobra.Command {
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			name := ""
-			if len(args) == 1 {
-				if name = args[0]; name == "" {
-					_, err := agents.FindOr(name)
-					return err
-				}
-			}
-			return env.Status(name, w, asJSON)
+			return env.Status(args, w, asJSON)
 		},
 	}
 	where(&w, c)

@@ -33,14 +33,12 @@ func (n *Node) WatchPolicy(ctx context.Context, looked func()) {
 	watched := map[string]bool{}
 	var due <-chan time.Time
 	for {
-		var now <-chan time.Time
 		if err == nil && n.watchDirs(w, watched) {
-			now = time.After(0) // what changed before the watch began sent no event
+			due = time.After(0) // what changed before the watch began sent no event
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-now:
 		case e := <-w.Events:
 			if watched[e.Name] && e.Has(fsnotify.Remove|fsnotify.Rename) {
 				delete(watched, e.Name)
