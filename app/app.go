@@ -99,7 +99,6 @@ there is no display), decides by your rules, and asks you about the rest.`,
 	root.SetIn(n.Stdin)
 	root.SetOut(n.Stdout)
 	root.SetErr(n.Stderr)
-	root.SetVersionTemplate("nod {{.Version}}\n")
 	root.Flags().AddFlagSet(serve.Flags())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return exit.WithHint(err, "see: "+c.CommandPath()+" --help")

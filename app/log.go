@@ -255,6 +255,9 @@ func readLog(ctx context.Context, path string, follow bool, each func([]byte) er
 	var r *bufio.Reader
 	var part []byte
 	for {
+		// Looked at before reading: a file that has been put aside is written no
+		// more, so what is read of it now is its end.
+		aside := follow && replaced(f, path)
 		if f != nil {
 			if r == nil {
 				r = bufio.NewReader(f)
@@ -271,6 +274,16 @@ func readLog(ctx context.Context, path string, follow bool, each func([]byte) er
 				part = part[:0]
 			}
 		}
+		if aside {
+			if f != nil {
+				f.Close()
+			}
+			r, part = nil, nil
+			if f, err = os.Open(path); err == nil {
+				continue
+			}
+			f = nil // it is made anew with the next entry
+		}
 		if !follow {
 			return nil
 		}
@@ -279,15 +292,6 @@ func readLog(ctx context.Context, path string, follow bool, each func([]byte) er
 			return nil
 		case <-watch.Events:
 		case <-watch.Errors:
-		}
-		if replaced(f, path) {
-			if f != nil {
-				f.Close()
-			}
-			f, r, part = nil, nil, nil
-			if f, err = os.Open(path); err != nil {
-				f = nil // it is made anew with the next entry
-			}
 		}
 	}
 }

@@ -59,7 +59,6 @@ var purposes = map[string]string{
 	"golang.org/x/sys":                         "system calls: files, watches, terminals",
 	"golang.org/x/term":                        "whether there is a terminal",
 	"golang.org/x/text":                        "Fyne: languages",
-	"gopkg.in/natefinch/lumberjack.v2":         "the review log's rotation",
 	"github.com/DeRuina/timberjack":            "the review log's rotation",
 	"mvdan.cc/sh/v3":                           "reading shell commands",
 	"github.com/santhosh-tekuri/jsonschema/v6": "the policy schema",

@@ -243,7 +243,7 @@ func TestHeadlessHasNoWindows(t *testing.T) {
 func TestEarlyIsLight(t *testing.T) {
 	heavy := []string{
 		"net", "net/netip", "net/url", "os/user", "crypto/tls", "text/template", "image", "flag", "compress/gzip",
-		"github.com/spf13", "github.com/godbus", "github.com/gen2brain", "fyne.io", "github.com/go-gl", "gopkg.in/natefinch",
+		"github.com/spf13", "github.com/godbus", "github.com/gen2brain", "fyne.io", "github.com/go-gl",
 	}
 	for _, b := range builds {
 		t.Run(b.name, func(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"sync"
+	"syscall"
 	"time"
-
-	"gopkg.in/natefinch/lumberjack.v2"
 )
 
 // EventReplaced begins a log whose file was removed or replaced while it was
@@ -18,12 +18,18 @@ const EventReplaced = "review_log.replaced"
 // file is the log on disk. It looks before each entry whether its file is still
 // the one of that name: what goes into a file that was removed is read by
 // nobody, and what took its place may be a pipe that holds the writer.
+//
+// A file that is full becomes path.1, what was path.1 becomes path.2 and so on,
+// as logrotate names them.
 type file struct {
 	path string
-	out  *lumberjack.Logger
+	full int64 // bytes of one file before it is rotated; one entry may be longer
+	keep int   // old files kept
 
 	mu   sync.Mutex
-	own  fs.FileInfo // what the last entry went into
+	out  *os.File    // nil: it is opened for the next entry
+	own  fs.FileInfo // of out, or of the file that out was
+	torn bool        // the last line has no end, as after a full disk
 	tell func(text string)
 	told string
 }
@@ -34,7 +40,13 @@ func (f *file) Write(entry []byte) (int, error) {
 	defer f.mu.Unlock()
 	n, err := f.write(entry)
 	text := ""
-	if err != nil {
+	var r *rotationError
+	switch {
+	case errors.As(err, &r):
+		text = fmt.Sprintf("The review log %s is full and cannot be put aside (%v), so it grows. "+
+			"To mend it: check its directory's owner and mode, and what lies at %s.1.", f.path, r.err, f.path)
+		err = nil // the entry is in
+	case err != nil:
 		text = fmt.Sprintf("The review log %s cannot be written (%v), so what is decided now is not recorded. "+
 			"To mend it: remove what lies there, check the directory's owner and mode, and the free space.", f.path, err)
 	}
@@ -45,35 +57,129 @@ func (f *file) Write(entry []byte) (int, error) {
 	return n, err
 }
 
+// rotationError says that an entry was written, but into a file that is full.
+type rotationError struct{ err error }
+
+func (e *rotationError) Error() string { return e.err.Error() }
+
 func (f *file) write(entry []byte) (int, error) {
 	here, err := os.Lstat(f.path)
+	note := ""
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return 0, err
 	case err == nil && !here.Mode().IsRegular():
-		return 0, errors.New("it is no plain file")
+		return 0, errNotPlain
 	case f.own != nil && (err != nil || !os.SameFile(here, f.own)):
-		if err := f.out.Close(); err != nil {
+		if err := f.shut(); err != nil {
 			return 0, err
 		}
-		note := fmt.Sprintf(`{"timestamp":%q,"event":%q,"stream":"review","reason":"the file of this log was removed or replaced; what it held is elsewhere or gone"}`+"\n",
+		note = fmt.Sprintf(`{"timestamp":%q,"event":%q,"stream":"review","reason":"the file of this log was removed or replaced; what it held is elsewhere or gone"}`+"\n",
 			time.Now().UTC().Format(TimeFormat), EventReplaced)
-		if _, err := f.out.Write([]byte(note)); err != nil {
+	}
+	var full *rotationError
+	if err == nil && here.Size() > 0 && here.Size()+int64(len(entry)) > f.full {
+		if err := f.rotate(); err != nil {
+			full = &rotationError{err}
+		}
+	}
+	if err := f.open(); err != nil {
+		return 0, err
+	}
+	if note != "" {
+		if err := f.put(note); err != nil {
 			return 0, err
 		}
 	}
-	n, err := f.out.Write(entry)
-	if err == nil {
-		f.own, err = os.Lstat(f.path)
+	if err := f.put(string(entry)); err != nil {
+		return 0, err
 	}
-	return n, err
+	if full != nil {
+		return len(entry), full
+	}
+	return len(entry), nil
 }
+
+// put writes one line, on a line of its own.
+func (f *file) put(line string) error {
+	if f.torn {
+		line = "\n" + line
+	}
+	n, err := f.out.WriteString(line)
+	if n > 0 {
+		f.torn = err != nil
+	}
+	return err
+}
+
+var errNotPlain = errors.New("it is no plain file")
+
+// open opens the file if it is not. It does not wait at a pipe.
+func (f *file) open() error {
+	if f.out != nil {
+		return nil
+	}
+	out, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_RDWR|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := out.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotPlain
+	}
+	last := []byte{'\n'}
+	if err == nil && info.Size() > 0 {
+		_, err = out.ReadAt(last, info.Size()-1)
+	}
+	if err != nil {
+		return errors.Join(err, out.Close())
+	}
+	f.out, f.own, f.torn = out, info, last[0] != '\n'
+	return nil
+}
+
+// shut closes the file if it is open.
+func (f *file) shut() error {
+	if f.out == nil {
+		return nil
+	}
+	out := f.out
+	f.out = nil
+	return out.Close()
+}
+
+// rotate puts the file aside. After an error it is where it was, and so are the
+// older ones, but for what had to make room.
+func (f *file) rotate() error {
+	free := 1
+	for free < f.keep {
+		if _, err := os.Lstat(f.aside(free)); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		free++
+	}
+	for ; free > 1; free-- {
+		if err := os.Rename(f.aside(free-1), f.aside(free)); err != nil {
+			return err
+		}
+	}
+	if err := f.shut(); err != nil { // Windows renames no open file
+		return err
+	}
+	if err := os.Rename(f.path, f.aside(1)); err != nil {
+		return err
+	}
+	f.own = nil
+	return nil
+}
+
+func (f *file) aside(n int) string { return f.path + "." + strconv.Itoa(n) }
 
 // Close implements io.Closer.
 func (f *file) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.out.Close()
+	return f.shut()
 }
 
 // problems has every change between a log that works and one that does not told

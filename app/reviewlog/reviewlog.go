@@ -2,9 +2,8 @@
 // events and field names of the forwarding wire, so that one reader serves the
 // logs of every node.
 //
-// The file is 0600 in a 0700 directory and rotated by size; old files are
-// compressed. Text that follows a sensitive key name is masked before it is
-// written, and never later.
+// The file is 0600 in a 0700 directory and rotated by size. Text that follows a
+// sensitive key name is masked before it is written, and never later.
 package reviewlog
 
 import (
@@ -15,14 +14,12 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"gopkg.in/natefinch/lumberjack.v2"
 )
 
 // Limits of the file on disk.
 const (
-	maxMegabytes = 10 // of one file before it is rotated
-	maxBackups   = 5  // old files kept, compressed
+	maxBytes = 10 << 20 // of one file before it is rotated
+	maxOld   = 5        // old files kept
 )
 
 // TimeFormat is ISO 8601 in UTC with milliseconds.
@@ -47,14 +44,11 @@ func Open(path string, o Options) (*Log, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of the review log: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
+	f := &file{path: path, full: maxBytes, keep: maxOld}
+	if err := f.open(); err != nil {
 		return nil, fmt.Errorf("opening the review log: %w", err)
 	}
-	if err := f.Close(); err != nil {
-		return nil, fmt.Errorf("opening the review log: %w", err)
-	}
-	l := New(&file{path: path, out: &lumberjack.Logger{Filename: path, MaxSize: maxMegabytes, MaxBackups: maxBackups, Compress: true}}, o)
+	l := New(f, o)
 	l.path = path
 	return l, nil
 }

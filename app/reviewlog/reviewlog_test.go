@@ -13,9 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// The rotating writer tends old files on a goroutine that it never ends.
-		goleak.IgnoreAnyFunction("gopkg.in/natefinch/lumberjack%2ev2.(*Logger).millRun"))
+	goleak.VerifyTestMain(m)
 }
 
 func TestMask(t *testing.T) {
@@ -137,26 +135,108 @@ func TestModes(t *testing.T) {
 	}
 }
 
+// TestRotation writes more than fits: the newest entries are in the file, the
+// ones before them in .1 and so on, and the oldest are gone.
 func TestRotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "review.jsonl")
 	l, err := Open(path, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.Problems(func(text string) { t.Errorf("told %q", text) })
 	long := strings.Repeat("x", 1<<20)
-	for range 2*maxMegabytes + 1 {
-		l.Record("e", slog.String("value", long))
+	const perFile = maxBytes>>20 - 1 // what is around the megabyte takes the last one
+	for i := range (maxOld+2)*perFile + 1 {
+		l.Record("e", slog.Int("n", i), slog.String("value", long))
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	files, err := os.ReadDir(filepath.Dir(path))
-	if err != nil || len(files) < 2 {
-		t.Fatalf("%d files, %v: nothing was rotated", len(files), err)
+	if err != nil || len(files) != maxOld+1 {
+		t.Fatalf("%d files, %v", len(files), err)
 	}
-	for _, f := range files {
-		if i, err := f.Info(); err != nil || i.Mode().Perm() != 0o600 {
-			t.Errorf("%s: mode %v, %v", f.Name(), i.Mode(), err)
+	next := 2 * perFile // the first two files are gone
+	for _, name := range []string{".5", ".4", ".3", ".2", ".1", ""} {
+		i, err := os.Stat(path + name)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if i.Mode().Perm() != 0o600 || i.Size() > maxBytes {
+			t.Errorf("%s: mode %v, %d bytes", i.Name(), i.Mode(), i.Size())
+		}
+		data, err := os.ReadFile(path + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(data) {
+			var e struct{ N int }
+			if err := json.Unmarshal(line, &e); err != nil || e.N != next {
+				t.Fatalf("%s: entry %d, %v, want %d", i.Name(), e.N, err, next)
+			}
+			next++
+		}
+	}
+}
+
+// A line that a full disk or a crash cut short spoils no other.
+func TestTornLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "review.jsonl")
+	if err := os.WriteFile(path, []byte(`{"event":"cut`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Record("one")
+	l.Record("two")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if lines := strings.Split(string(data), "\n"); err != nil || len(lines) != 4 ||
+		!strings.Contains(lines[1], "one") || !strings.Contains(lines[2], "two") || lines[3] != "" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+// A file that cannot be put aside takes what comes all the same, and says so
+// once; older files stay what they are.
+func TestNoRoomForOldFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "review.jsonl")
+	f := &file{path: path, full: 10, keep: 2}
+	defer f.Close()
+	var told []string
+	f.problems(func(text string) { told = append(told, text) })
+	for _, name := range []string{".1", ".2"} {
+		if err := os.MkdirAll(filepath.Join(path+name, "of somebody else"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(line string) {
+		t.Helper()
+		if n, err := f.Write([]byte(line)); n != len(line) || err != nil {
+			t.Errorf("wrote %d, %v", n, err)
+		}
+	}
+	write("one, more than fits\n")
+	write("two\n")
+	write("three\n")
+	if data, err := os.ReadFile(path); string(data) != "one, more than fits\ntwo\nthree\n" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if len(told) != 1 || !strings.Contains(told[0], path) {
+		t.Errorf("told %q", told)
+	}
+	if err := os.RemoveAll(path + ".2"); err != nil {
+		t.Fatal(err)
+	}
+	write("four\n")
+	if data, err := os.ReadFile(path); string(data) != "four\n" || len(told) != 2 || told[1] != "" {
+		t.Errorf("%q, %v, told %q", data, err, told)
+	}
+	if _, err := os.Stat(filepath.Join(path+".2", "of somebody else")); err != nil {
+		t.Error(err)
 	}
 }
