@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nod-agents/nod/app/exit"
+	"github.com/nod-agents/nod/app/policyfile"
 )
 
 // house is a home directory with a project in it.
@@ -54,8 +55,8 @@ func (h *house) run(stdin string, args ...string) (stdout, stderr string, code i
 	root := &cobra.Command{Use: "nod", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(Commands(Env{
 		Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs,
-		Getenv: func(string) string { return "" },
-		Home:   h.home, Cwd: h.cwd, GOOS: "linux",
+		Dirs: policyfile.DirsFrom(func(string) string { return "" }, h.home, "linux"),
+		Home: h.home, Cwd: h.cwd, GOOS: "linux",
 		Now: func() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) },
 	})...)
 	root.SetArgs(args)

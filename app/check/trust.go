@@ -7,7 +7,6 @@ import (
 
 	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/app/judge"
-	"github.com/nod-agents/nod/app/policyfile"
 	"github.com/nod-agents/nod/app/trust"
 )
 
@@ -23,7 +22,7 @@ Such files can allow what your own rules ask about, so read them first.`,
 		Example: "  nod trust\n  nod trust ~/src/app\n  nod trust --list",
 		Args:    atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			store := trust.Open(policyfile.DirsFrom(env.Getenv, env.Home, env.GOOS).State)
+			store := trust.Open(env.Dirs.State)
 			if list {
 				if len(args) > 0 {
 					return exit.Usage("--list takes no directory")
@@ -60,7 +59,7 @@ func untrustCommand(env Env) *cobra.Command {
 		Example: "  nod untrust",
 		Args:    atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			store := trust.Open(policyfile.DirsFrom(env.Getenv, env.Home, env.GOOS).State)
+			store := trust.Open(env.Dirs.State)
 			path, removed, err := store.Remove(directory(env, args))
 			if err != nil {
 				return &exit.Error{Code: exit.Misused, Err: err}

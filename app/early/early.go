@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/nod-agents/nod/app/agents"
+	_ "github.com/nod-agents/nod/app/early/stack" // before all else
 	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/app/ground"
 	"github.com/nod-agents/nod/app/judge"
@@ -35,7 +36,6 @@ func init() {
 	if len(os.Args) < 3 || os.Args[1] != "check" && os.Args[1] != "hook" {
 		return
 	}
-	grow()
 	code, done := answer(ground.Process{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(),
 	}, &left)
@@ -43,25 +43,6 @@ func init() {
 		os.Exit(code)
 	}
 }
-
-// stack is how much of it a decision takes.
-const stack = 20 << 10
-
-// grow makes the stack large enough for a decision in one step. It would double
-// again and again, deep in the parser, and each time every frame on it is looked
-// up and moved: a twentieth of a hook's time. Only the size of this function's
-// frame counts, so the branch that needs it is never taken.
-//
-//go:noinline
-func grow() {
-	if len(os.Args) == 0 {
-		var frame [stack]byte
-		touch(&frame)
-	}
-}
-
-//go:noinline
-func touch(frame *[stack]byte) { frame[len(os.Args)]++ }
 
 // Rest is what a hook that was told of an end has left to be done, since that
 // needs the network: to take back what was granted in AgentDir to Requester.

@@ -63,15 +63,13 @@ func Report(w io.Writer, err error) int {
 		return Done
 	}
 	code := Misused
-	var coded *Error
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*Error](err); ok {
 		if code = coded.Code; coded.Err == nil {
 			return code
 		}
 	}
 	fmt.Fprintf(w, "nod: %v\n", err)
-	var h *Hinted
-	if errors.As(err, &h) {
+	if h, ok := errors.AsType[*Hinted](err); ok {
 		fmt.Fprintf(w, "nod: hint: %s\n", h.Hint)
 	}
 	return code

@@ -135,7 +135,7 @@ func (g *Ground) guard() func(home, agentDir, project string) guard.Late {
 func (g *Ground) Judge() judge.Env {
 	cwd, _ := os.Getwd() // empty: the commands that need it say so
 	return judge.Env{
-		Stdin: g.Stdin, Stdout: g.Stdout, Stderr: g.Stderr, Getenv: g.Getenv,
+		Stdin: g.Stdin, Stdout: g.Stdout, Stderr: g.Stderr, Dirs: g.Dirs,
 		Home: g.Home, Cwd: cwd, GOOS: runtime.GOOS, Now: time.Now,
 		Guard: g.guard(),
 	}

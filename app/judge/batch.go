@@ -79,7 +79,7 @@ func (env Env) Batch() error {
 	in := bufio.NewReaderSize(env.Stdin, 1<<16)
 	out := bufio.NewWriterSize(env.Stdout, 1<<16)
 	defer out.Flush()
-	b := batcher{env: env, dirs: policyfile.DirsFrom(env.Getenv, env.Home, env.GOOS), loader: policy.NewLoader(policyfile.Disk{}, false)}
+	b := batcher{env: env, loader: policy.NewLoader(policyfile.Disk{}, false)}
 	bad := false
 	for {
 		line, err := in.ReadBytes('\n')
@@ -113,7 +113,6 @@ func (env Env) Batch() error {
 // batcher keeps policies from one case to the next.
 type batcher struct {
 	env    Env
-	dirs   policyfile.Dirs
 	loader *policy.Loader
 	reader shell.Reader
 }
@@ -153,7 +152,7 @@ func (b *batcher) judge(c *batchCase) (verdict, error) {
 		k.Home = b.env.Home
 	}
 	if k.AgentDir == "" {
-		k.AgentDir = b.dirs.Agent
+		k.AgentDir = b.env.Dirs.Agent
 	}
 	if c.Platform == "win32" || c.Platform == "" && b.env.GOOS == "windows" {
 		k.Flavour = pattern.Windows
@@ -162,7 +161,7 @@ func (b *batcher) judge(c *batchCase) (verdict, error) {
 	}
 	k.Skills = c.Skills
 	k.Foreign = (k.Flavour == pattern.Windows) != (b.env.GOOS == "windows")
-	p := policy.Places{AgentDir: k.AgentDir, ConfigDir: b.dirs.Config, Project: c.Cwd, Home: k.Home}
+	p := policy.Places{AgentDir: k.AgentDir, ConfigDir: b.env.Dirs.Config, Project: c.Cwd, Home: k.Home}
 	if c.ProjectDir != "" {
 		p.Project = c.ProjectDir
 	}
@@ -175,7 +174,7 @@ func (b *batcher) judge(c *batchCase) (verdict, error) {
 	if c.Trusted != nil {
 		p.Trusted = *c.Trusted
 	} else {
-		p.Trusted, _ = trust.Open(b.dirs.State).Trusted(p.Project) // unreadable: not trusted
+		p.Trusted, _ = trust.Open(b.env.Dirs.State).Trusted(p.Project) // unreadable: not trusted
 	}
 	k.Policy, k.Rules = b.loader.Rules(p, engine.Options{Home: k.Home, Cwd: k.Cwd, Flavour: k.Flavour, Now: b.env.Now()})
 	if b.env.Guard != nil && !k.Foreign {

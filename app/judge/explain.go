@@ -26,7 +26,7 @@ const (
 // explain tells a person what was decided, by what, and what else there was.
 func (v verdict) explain(k *call) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s", v.Action)
+	b.WriteString(v.Action.String())
 	if v.Yolo {
 		b.WriteString(" (an ask, and yoloMode answers every ask)")
 	}
@@ -52,6 +52,20 @@ func (v verdict) explain(k *call) string {
 	return b.String()
 }
 
+// write adds words. Package fmt would have to start for what every check says.
+func write(b *strings.Builder, words ...string) {
+	for _, w := range words {
+		b.WriteString(w)
+	}
+}
+
+// column is an action, as wide as the widest.
+func column(a engine.Action) string {
+	const width = len("allow")
+	s := a.String()
+	return s + strings.Repeat(" ", width-len(s))
+}
+
 // check writes one check: what was judged, and by what.
 func (v verdict) check(b *strings.Builder, c *gate.Check, home string) {
 	mark := " "
@@ -62,8 +76,8 @@ func (v verdict) check(b *strings.Builder, c *gate.Check, home string) {
 	if c.Origin == engine.OriginYolo {
 		action = engine.Allow
 	}
-	fmt.Fprintf(b, "%s %-5s  %s: %s\n", mark, action, visible.Line(c.Gate, 80), visible.Line(c.Value, 400))
-	fmt.Fprintf(b, "         %s\n", because(c, home))
+	write(b, mark, " ", column(action), "  ", visible.Line(c.Gate, 80), ": ", visible.Line(c.Value, 400), "\n",
+		"         ", because(c, home), "\n")
 	if c.Context != "" {
 		fmt.Fprintf(b, "         found in a %s\n", strings.ReplaceAll(c.Context, "_", " "))
 	}
@@ -83,7 +97,7 @@ func (v verdict) check(b *strings.Builder, c *gate.Check, home string) {
 		if len(c.Paths) == 1 && p.Typed == c.Value && (p.Facts.Boundary == "" || p.Facts.Boundary == p.Facts.Absolute) {
 			break
 		}
-		fmt.Fprintf(b, "         %-5s  %s", p.Match.Action, visible.Line(p.Typed, 200))
+		write(b, "         ", column(p.Match.Action), "  ", visible.Line(p.Typed, 200))
 		if p.Facts.Boundary != "" && p.Facts.Boundary != p.Typed {
 			fmt.Fprintf(b, ", which is %s", visible.Line(p.Facts.Boundary, 400))
 		}
@@ -214,9 +228,9 @@ func (v verdict) session(b *strings.Builder, k *call) {
 			continue
 		}
 		for _, g := range c.Suggestion {
-			fmt.Fprintf(b, "\"for this session\" would grant %s on %s\n", quote(g.Pattern), g.Surface)
+			write(b, `"for this session" would grant `, quote(g.Pattern), " on ", g.Surface, "\n")
 			for _, line := range covered(g, k) {
-				fmt.Fprintf(b, "  %s\n", line)
+				write(b, "  ", line, "\n")
 			}
 		}
 	}

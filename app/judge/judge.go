@@ -28,7 +28,7 @@ import (
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Getenv         func(string) string
+	Dirs           policyfile.Dirs
 	Home           string // the user's home directory
 	Cwd            string // the working directory, absolute
 	GOOS           string // as runtime.GOOS
@@ -47,8 +47,7 @@ type Where struct {
 // Places resolves them. An unreadable trust store leaves the project
 // untrusted and is told on stderr.
 func (w *Where) Places(env Env) (policy.Places, error) {
-	dirs := policyfile.DirsFrom(env.Getenv, env.Home, env.GOOS)
-	p := policy.Places{AgentDir: dirs.Agent, ConfigDir: dirs.Config, Agent: w.Agent, Home: env.Home, Project: env.Cwd}
+	p := policy.Places{AgentDir: env.Dirs.Agent, ConfigDir: env.Dirs.Config, Agent: w.Agent, Home: env.Home, Project: env.Cwd}
 	if w.Cwd != "" {
 		p.Project = Absolute(env.Cwd, w.Cwd)
 		if !isDir(p.Project) {
@@ -61,7 +60,7 @@ func (w *Where) Places(env Env) (policy.Places, error) {
 			return p, exit.Usage("--policy %s: there is no such file", w.Policy)
 		}
 	}
-	trusted, err := trust.Open(dirs.State).Trusted(p.Project)
+	trusted, err := trust.Open(env.Dirs.State).Trusted(p.Project)
 	if err != nil {
 		fmt.Fprintln(env.Stderr, "nod:", err)
 	}

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -86,7 +85,7 @@ func Read(path string, place Place) (Settings, error) {
 	s := Settings{}
 	data, err := os.ReadFile(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case os.IsNotExist(err): // errors.Is takes a hundredth of a check here
 	case err != nil:
 		return s, fmt.Errorf("reading the settings: %w", err)
 	default:
