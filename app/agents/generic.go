@@ -28,9 +28,15 @@ func (Generic) Title() string { return "an agent" }
 // Timeout is 600 s.
 func (Generic) Timeout() time.Duration { return 600 * time.Second }
 
-// enginesOwn are tools under the engine's own names, whose input is taken as it
-// is.
-var enginesOwn = map[string]bool{"bash": true, "read": true, "write": true, "edit": true, "grep": true, "find": true, "ls": true, "mcp": true, "skill": true}
+// enginesOwn reports whether tool is under the engine's own name, so that its
+// input is taken as it is.
+func enginesOwn(tool string) bool {
+	switch tool {
+	case "bash", "read", "write", "edit", "grep", "find", "ls", "mcp", "skill":
+		return true
+	}
+	return false
+}
 
 // Parse reads the call. A tool of the engine's own name gets its input as it
 // is; the names of the known agents are understood too.
@@ -55,7 +61,7 @@ func (a Generic) Parse(event string, data []byte, _ func(string) string) (*Call,
 	} else if agent != "" {
 		c.Principal.AgentName = agent
 	}
-	if enginesOwn[c.Tool] {
+	if enginesOwn(c.Tool) {
 		err = a.own(c, input)
 	} else {
 		err = common(nil).read(c, input)

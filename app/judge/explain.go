@@ -130,7 +130,7 @@ func because(c *gate.Check, home string) string {
 	case strings.HasPrefix(c.Pattern, "<"):
 		why := c.Why
 		if why == "" {
-			why = floorReasons[c.Pattern]
+			why = floorReason(c.Pattern)
 		}
 		if why == "" {
 			return "it always asks: " + c.Pattern
@@ -159,12 +159,20 @@ func because(c *gate.Check, home string) string {
 	return s
 }
 
-// floorReasons are for floors that bring no words of their own.
-var floorReasons = map[string]string{
-	shell.FloorIndirection: "it runs another command",
-	shell.FloorOpaque:      "it runs a text as a program",
-	shell.FloorComputed:    "which program it runs is known only when it runs",
-	shell.FloorUnparseable: "it cannot be read",
+// floorReason is for floors that bring no words of their own; empty: none is
+// known.
+func floorReason(floor string) string {
+	switch floor {
+	case shell.FloorIndirection:
+		return "it runs another command"
+	case shell.FloorOpaque:
+		return "it runs a text as a program"
+	case shell.FloorComputed:
+		return "which program it runs is known only when it runs"
+	case shell.FloorUnparseable:
+		return "it cannot be read"
+	}
+	return ""
 }
 
 func quote(s string) string { return `"` + visible.Line(s, 400) + `"` }

@@ -17,9 +17,13 @@ type Disk struct{}
 // Identify returns the identity of the file that name leads to, symbolic links
 // followed.
 func (Disk) Identify(name string) (policy.Identity, error) {
-	info, err := os.Stat(name)
+	info, err := os.Lstat(name)
+	link := err == nil && info.Mode()&fs.ModeSymlink != 0
+	if link {
+		info, err = os.Stat(name)
+	}
 	if err != nil {
-		return policy.Identity{}, absent(name, err)
+		return policy.Identity{}, absent(name, link, err)
 	}
 	id := policy.Identity{Size: info.Size(), ModTime: info.ModTime().UnixNano()}
 	id.Device, id.Inode, id.Change = inode(info)
@@ -44,21 +48,19 @@ func (Disk) Read(name string) ([]byte, error) {
 // plain file where a directory would be means that there is none; a link that
 // leads nowhere means that one was meant. What is absent is fs.ErrNotExist itself,
 // and found without errors.Is, which takes a hundredth of a check here.
-func absent(name string, err error) error {
+func absent(name string, link bool, err error) error {
 	cause := err
 	if p, ok := err.(*fs.PathError); ok {
 		cause = p.Err
 	}
-	if cause == syscall.ENOTDIR {
+	missing := os.IsNotExist(cause)
+	switch {
+	case missing && link:
+		return fmt.Errorf("%s is a symbolic link to nothing", name)
+	case missing || cause == syscall.ENOTDIR && !link:
 		return fs.ErrNotExist
 	}
-	if !os.IsNotExist(err) {
-		return err
-	}
-	if info, lerr := os.Lstat(name); lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return fmt.Errorf("%s is a symbolic link to nothing", name)
-	}
-	return fs.ErrNotExist
+	return err
 }
 
 // Dirs are the directories that policy comes from.
