@@ -88,7 +88,7 @@ func (b *bench) all() (string, error) {
 		return "", err
 	}
 	b.say("whole processes")
-	procs, err := processes(b.bin, 150)
+	procs, err := processes(b.bin, 400)
 	if err != nil {
 		return "", err
 	}

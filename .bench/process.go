@@ -17,12 +17,17 @@ type program struct {
 	args  []string
 	stdin string
 	want  string // its output must have it
+	// linked: the file is the very one that the linker wrote, not a copy.
+	linked bool
+
+	hello *program // what it is compared with; nil: it is one
 	wall  []time.Duration
 	cpu   []time.Duration
 }
 
 // processes runs hello and nod alternately, so that what else the machine does
-// falls on all alike, and returns them with what each run took.
+// falls on all alike, and returns them with what each run took. A program that
+// pushes the others out of the processor's caches is in a group of its own.
 func processes(bin string, runs int) ([]*program, error) {
 	home, err := os.MkdirTemp("", "nod-bench-home")
 	if err != nil {
@@ -41,21 +46,44 @@ func processes(bin string, runs int) ([]*program, error) {
 		return nil, err
 	}
 	payload := fmt.Sprintf(`{"session_id": "s", "cwd": %q, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "git status"}}`, proj)
-	all := []*program{
-		{name: "hello", args: []string{"hello"}, want: "hello, world"},
-		{name: "check headless", args: []string{"nod-headless", "check", "bash", "git status"}, want: "allow"},
-		{name: "hook headless", args: []string{"nod-headless", "hook", "claude-code"}, stdin: payload, want: `"allow"`},
-		{name: "check desktop", args: []string{"nod-desktop", "check", "bash", "git status"}, want: "allow"},
-		{name: "hook desktop", args: []string{"nod-desktop", "hook", "claude-code"}, stdin: payload, want: `"allow"`},
+	hello := func() *program { return &program{name: "hello", args: []string{"hello"}, want: "hello, world"} }
+	check := func(build string) *program {
+		return &program{name: "check " + build, args: []string{"nod-" + build, "check", "bash", "git status"}, want: "allow"}
 	}
-	dirs, err := copies(bin, home, all)
+	hook := func(build string) *program {
+		return &program{name: "hook " + build, args: []string{"nod-" + build, "hook", "claude-code"}, stdin: payload, want: `"allow"`}
+	}
+	groups := [][]*program{{hello(), check("headless"), hook("headless")}, {hello(), check("headless")}, {hello(), check("desktop"), hook("desktop")}}
+	for _, p := range groups[1] {
+		p.linked = true
+	}
+	var all []*program
+	for _, group := range groups {
+		for _, p := range group[1:] {
+			p.hello = group[0]
+		}
+		if err := alternate(bin, home, proj, group, runs); err != nil {
+			return nil, err
+		}
+		all = append(all, group...)
+	}
+	return all, nil
+}
+
+// alternate runs a group, whose first is hello.
+func alternate(bin, home, proj string, group []*program, runs int) error {
+	dirs, err := copies(bin, home, group)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	warm := 3 * len(dirs) // the first runs find the program's pages
 	for i := range runs + warm {
-		for _, p := range all {
-			c := exec.Command(filepath.Join(dirs[i%len(dirs)], p.args[0]), p.args[1:]...)
+		for _, p := range group {
+			dir := dirs[i%len(dirs)]
+			if p.linked {
+				dir = bin
+			}
+			c := exec.Command(filepath.Join(dir, p.args[0]), p.args[1:]...)
 			c.Dir = proj
 			c.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 			c.Stdin = bytes.NewReader([]byte(p.stdin))
@@ -65,7 +93,7 @@ func processes(bin string, runs int) ([]*program, error) {
 			err := c.Run()
 			wall := time.Since(start)
 			if err != nil || !bytes.Contains(out.Bytes(), []byte(p.want)) {
-				return nil, fmt.Errorf("%v: %w: %s%s", p.args, err, &out, &errs)
+				return fmt.Errorf("%v: %w: %s%s", p.args, err, &out, &errs)
 			}
 			if i >= warm {
 				p.wall = append(p.wall, wall)
@@ -73,18 +101,19 @@ func processes(bin string, runs int) ([]*program, error) {
 			}
 		}
 	}
-	return all, nil
+	return nil
 }
 
-// copies makes a few copies of each program. How the system happens to keep the
-// pages of one file makes a fifth of the time of a start, for better or worse.
-func copies(bin, home string, all []*program) (dirs []string, err error) {
+// copies makes a few copies of each program, each written in one piece, as the
+// Makefile does. How the system happens to keep the pages of one file makes a
+// tenth of the time of a start, for better or worse.
+func copies(bin, home string, group []*program) (dirs []string, err error) {
 	for i := range 6 {
 		dir := filepath.Join(home, "bin", strconv.Itoa(i))
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
-		for _, p := range all {
+		for _, p := range group {
 			data, err := os.ReadFile(filepath.Join(bin, p.args[0]))
 			if err != nil {
 				return nil, err
