@@ -29,6 +29,15 @@ func TestProgramAnswersEarly(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building: %v\n%s", err, out)
 	}
+	symbols, err := exec.Command("go", "tool", "nm", nod).Output()
+	if err != nil || !bytes.Contains(symbols, []byte(" runtime.main\n")) {
+		t.Fatalf("go tool nm: %v", err)
+	}
+	// Where methods are looked up by names that only a run knows, as templates
+	// do, the linker keeps every exported method of every type.
+	if bytes.Contains(symbols, []byte("reflect.Value.MethodByName")) {
+		t.Error("something looks up methods by name: find it with go build -ldflags=-dumpdep, <ReflectMethod>")
+	}
 	t.Chdir(filepath.Join(dir, "work"))
 	payload := `{"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Bash", "tool_input": {"command": "git status"}}`
 	end := `{"hook_event_name": "SessionEnd", "session_id": "s"}`
@@ -63,6 +72,9 @@ func TestProgramAnswersEarly(t *testing.T) {
 		}
 		if !slices.Contains(inits, "regexp") {
 			t.Fatalf("the runtime does not tell what starts: %q", errs.String())
+		}
+		if at := slices.Index(inits, "github.com/nod-agents/nod/app/early/stack"); at < 0 || at > slices.Index(inits, "os") {
+			t.Errorf("the stack grows too late: %q", inits)
 		}
 		for _, name := range []string{"net", "github.com/spf13/cobra", "github.com/nod-agents/nod/app"} {
 			if slices.Contains(inits, name) == tt.early {
