@@ -487,7 +487,8 @@ func TestCasesInBatch(t *testing.T) {
 		}
 	}
 	env := check.Env{
-		Stdin: &in, Stdout: &out, Stderr: &diagnostics, Getenv: func(string) string { return "" },
+		Stdin: &in, Stdout: &out, Stderr: &diagnostics,
+		Dirs: policyfile.DirsFrom(func(string) string { return "" }, filepath.Join(root, "nobody"), "linux"),
 		Home: filepath.Join(root, "nobody"), Cwd: root, GOOS: "linux", Now: func() time.Time { return time.Unix(1e9, 0) },
 	}
 	for _, cmd := range check.Commands(env) {
