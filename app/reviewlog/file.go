@@ -3,6 +3,7 @@ package reviewlog
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -20,7 +21,7 @@ const EventReplaced = "review_log.replaced"
 // nobody, and what took its place may be a pipe that holds the writer.
 //
 // A file that is full becomes path.1, what was path.1 becomes path.2 and so on,
-// as logrotate names them.
+// as logrotate names them. Several processes may write the same log.
 type file struct {
 	path string
 	full int64 // bytes of one file before it is rotated; one entry may be longer
@@ -29,7 +30,7 @@ type file struct {
 	mu   sync.Mutex
 	out  *os.File    // nil: it is opened for the next entry
 	own  fs.FileInfo // of out, or of the file that out was
-	torn bool        // the last line has no end, as after a full disk
+	note string      // what must come before the next entry
 	tell func(text string)
 	told string
 }
@@ -63,79 +64,91 @@ type rotationError struct{ err error }
 func (e *rotationError) Error() string { return e.err.Error() }
 
 func (f *file) write(entry []byte) (int, error) {
-	here, err := os.Lstat(f.path)
-	note := ""
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	size, err := f.open()
+	if err != nil {
 		return 0, err
-	case err == nil && !here.Mode().IsRegular():
-		return 0, errNotPlain
-	case f.own != nil && (err != nil || !os.SameFile(here, f.own)):
-		if err := f.shut(); err != nil {
-			return 0, err
-		}
-		note = fmt.Sprintf(`{"timestamp":%q,"event":%q,"stream":"review","reason":"the file of this log was removed or replaced; what it held is elsewhere or gone"}`+"\n",
-			time.Now().UTC().Format(TimeFormat), EventReplaced)
 	}
 	var full *rotationError
-	if err == nil && here.Size() > 0 && here.Size()+int64(len(entry)) > f.full {
+	if size > 0 && size+int64(len(entry)) > f.full {
 		if err := f.rotate(); err != nil {
 			full = &rotationError{err}
 		}
-	}
-	if err := f.open(); err != nil {
-		return 0, err
-	}
-	if note != "" {
-		if err := f.put(note); err != nil {
+		if size, err = f.open(); err != nil {
 			return 0, err
 		}
 	}
-	if err := f.put(string(entry)); err != nil {
+	if err := f.put(size, f.note+string(entry)); err != nil {
 		return 0, err
 	}
+	f.note = ""
 	if full != nil {
 		return len(entry), full
 	}
 	return len(entry), nil
 }
 
-// put writes one line, on a line of its own.
-func (f *file) put(line string) error {
-	if f.torn {
-		line = "\n" + line
+// put writes lines behind the size bytes that are there, on lines of their own:
+// the last one that is there has no end after a full disk or a crash.
+func (f *file) put(size int64, lines string) error {
+	last := []byte{'\n'}
+	if size > 0 {
+		if _, err := f.out.ReadAt(last, size-1); err != nil && err != io.EOF { // truncated meanwhile
+			return err
+		}
 	}
-	n, err := f.out.WriteString(line)
-	if n > 0 {
-		f.torn = err != nil
+	if last[0] != '\n' {
+		lines = "\n" + lines
 	}
+	_, err := f.out.WriteString(lines)
 	return err
 }
 
 var errNotPlain = errors.New("it is no plain file")
 
-// open opens the file if it is not. It does not wait at a pipe.
-func (f *file) open() error {
-	if f.out != nil {
-		return nil
+// open has out be the file of the log, and returns its size. It neither waits at
+// a pipe nor follows a link.
+func (f *file) open() (int64, error) {
+	here, err := os.Lstat(f.path)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return 0, err
+	case err == nil && !here.Mode().IsRegular():
+		return 0, &fs.PathError{Op: "open", Path: f.path, Err: errNotPlain}
+	case f.own != nil && (err != nil || !os.SameFile(here, f.own)):
+		if !f.wasPutAside() {
+			f.note = fmt.Sprintf(`{"timestamp":%q,"event":%q,"stream":"review","reason":"the file of this log was removed or replaced; what it held is elsewhere or gone"}`+"\n",
+				time.Now().UTC().Format(TimeFormat), EventReplaced)
+		}
+		f.own = nil
+		if err := f.shut(); err != nil {
+			return 0, err
+		}
+	case f.out != nil:
+		return here.Size(), nil
 	}
-	out, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_RDWR|syscall.O_NONBLOCK, 0o600)
+	out, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_RDWR|syscall.O_NONBLOCK|noFollow, 0o600)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	info, err := out.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = errNotPlain
-	}
-	last := []byte{'\n'}
-	if err == nil && info.Size() > 0 {
-		_, err = out.ReadAt(last, info.Size()-1)
+		err = &fs.PathError{Op: "open", Path: f.path, Err: errNotPlain}
 	}
 	if err != nil {
-		return errors.Join(err, out.Close())
+		return 0, errors.Join(err, out.Close())
 	}
-	f.out, f.own, f.torn = out, info, last[0] != '\n'
-	return nil
+	f.out, f.own = out, info
+	return info.Size(), nil
+}
+
+// wasPutAside reports whether another process has rotated the log.
+func (f *file) wasPutAside() bool {
+	for n := 1; n <= f.keep; n++ {
+		if info, err := os.Lstat(f.aside(n)); err == nil && os.SameFile(info, f.own) {
+			return true
+		}
+	}
+	return false
 }
 
 // shut closes the file if it is open.
@@ -148,9 +161,17 @@ func (f *file) shut() error {
 	return out.Close()
 }
 
-// rotate puts the file aside. After an error it is where it was, and so are the
-// older ones, but for what had to make room.
+// rotate puts the file aside, unless another process has done so. After an error
+// it is where it was, and so are the older ones, but for what had to make room.
 func (f *file) rotate() error {
+	release, err := claim(f.path)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if here, err := os.Lstat(f.path); err != nil || !os.SameFile(here, f.own) {
+		return nil
+	}
 	free := 1
 	for free < f.keep {
 		if _, err := os.Lstat(f.aside(free)); errors.Is(err, fs.ErrNotExist) {

@@ -85,3 +85,63 @@ func TestTheFileUnderTheLog(t *testing.T) {
 		}
 	}
 }
+
+// What is no file of ours is told of when the log is opened, and left alone.
+func TestOpenWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	path, target := filepath.Join(dir, "review.jsonl"), filepath.Join(dir, "target")
+	for what, put := range map[string]func() error{
+		"a pipe":      func() error { return unix.Mkfifo(path, 0o600) },
+		"a directory": func() error { return os.Mkdir(path, 0o700) },
+		"a link":      func() error { return os.Symlink(target, path) },
+	} {
+		if err := put(); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", what, err)
+			l.Close()
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Lstat(target); err == nil {
+		t.Error("the file that a link leads to was made")
+	}
+}
+
+// A lock that another program keeps holds nobody: the file grows, and that is
+// told.
+func TestLockedByAnother(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "review.jsonl")
+	f := &file{path: path, full: 10, keep: 2}
+	defer f.Close()
+	told := ""
+	f.problems(func(text string) { told = text })
+	write := func(line string) {
+		t.Helper()
+		if n, err := f.Write([]byte(line)); n != len(line) || err != nil {
+			t.Errorf("wrote %d, %v", n, err)
+		}
+	}
+	write("one, more than fits\n")
+	other, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(other.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	write("two\n")
+	if !strings.Contains(told, "locked") {
+		t.Errorf("told %q", told)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	write("three\n")
+	if data, err := os.ReadFile(path); string(data) != "three\n" || told != "" {
+		t.Errorf("%q, %v, told %q", data, err, told)
+	}
+}

@@ -45,7 +45,7 @@ func Open(path string, o Options) (*Log, error) {
 		return nil, fmt.Errorf("making the directory of the review log: %w", err)
 	}
 	f := &file{path: path, full: maxBytes, keep: maxOld}
-	if err := f.open(); err != nil {
+	if _, err := f.open(); err != nil {
 		return nil, fmt.Errorf("opening the review log: %w", err)
 	}
 	l := New(f, o)

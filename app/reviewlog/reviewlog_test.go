@@ -3,6 +3,7 @@ package reviewlog
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -191,12 +192,21 @@ func TestTornLine(t *testing.T) {
 	}
 	l.Record("one")
 	l.Record("two")
-	if err := l.Close(); err != nil {
+	other, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.WriteString(`{"event":"cut`); err != nil { // by another process
+		t.Fatal(err)
+	}
+	l.Record("three")
+	if err := errors.Join(other.Close(), l.Close()); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(path)
-	if lines := strings.Split(string(data), "\n"); err != nil || len(lines) != 4 ||
-		!strings.Contains(lines[1], "one") || !strings.Contains(lines[2], "two") || lines[3] != "" {
+	if lines := strings.Split(string(data), "\n"); err != nil || len(lines) != 6 ||
+		!strings.Contains(lines[1], "one") || !strings.Contains(lines[2], "two") ||
+		!strings.Contains(lines[4], "three") || lines[5] != "" {
 		t.Errorf("%q, %v", data, err)
 	}
 }
