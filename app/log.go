@@ -125,6 +125,9 @@ func (*age) Type() string { return "age" }
 
 // print writes one line of the log, if f wants it.
 func (f logFilter) print(w io.Writer, line []byte, asJSON bool) error {
+	if len(line) == 0 {
+		return nil // what ends a line that was cut short
+	}
 	var e entry
 	if err := json.Unmarshal(line, &e); err != nil {
 		if asJSON || f != (logFilter{}) {
@@ -238,7 +241,7 @@ func readLog(ctx context.Context, path string, follow bool, each func([]byte) er
 			return fmt.Errorf("following the review log: %w", err)
 		}
 	}
-	f, err := os.Open(path)
+	f, err := reviewlog.Read(path)
 	switch missing := errors.Is(err, fs.ErrNotExist); {
 	case missing && !follow:
 		return errNoLog()
@@ -256,7 +259,7 @@ func readLog(ctx context.Context, path string, follow bool, each func([]byte) er
 	var part []byte
 	for {
 		// Looked at before reading: a file that has been put aside is written no
-		// more, so what is read of it now is its end.
+		// more, so what is read of it now is all of it.
 		aside := follow && replaced(f, path)
 		if f != nil {
 			if r == nil {
@@ -265,8 +268,11 @@ func readLog(ctx context.Context, path string, follow bool, each func([]byte) er
 			for {
 				line, err := r.ReadBytes('\n')
 				part = append(part, line...)
-				if err != nil {
+				if err == io.EOF {
 					break
+				}
+				if err != nil {
+					return fmt.Errorf("reading the review log: %w", err)
 				}
 				if err := each(part[:len(part)-1]); err != nil {
 					return fmt.Errorf("printing the review log: %w", err)
@@ -275,11 +281,13 @@ func readLog(ctx context.Context, path string, follow bool, each func([]byte) er
 			}
 		}
 		if aside {
-			if f != nil {
-				f.Close()
+			was := f
+			f, err = reviewlog.ReadNext(path, was)
+			if was != nil {
+				was.Close()
 			}
 			r, part = nil, nil
-			if f, err = os.Open(path); err == nil {
+			if err == nil {
 				continue
 			}
 			f = nil // it is made anew with the next entry

@@ -63,3 +63,41 @@ func TestFollowThroughRotation(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Whoever is slow sees the files that were put aside meanwhile, too.
+func TestFollowFarBehind(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "review.jsonl")
+	write := func(line string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(line+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var got []string
+	err := readLog(ctx, path, true, func(line []byte) error {
+		got = append(got, string(line))
+		switch string(line) {
+		case "one":
+			for i, next := range []string{"two", "three", "four"} {
+				for n := i; n > 0; n-- {
+					if err := os.Rename(fmt.Sprintf("%s.%d", path, n), fmt.Sprintf("%s.%d", path, n+1)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := os.Rename(path, path+".1"); err != nil {
+					t.Fatal(err)
+				}
+				write(next)
+			}
+		case "four":
+			cancel()
+		}
+		return nil
+	})
+	if want := "one two three four"; err != nil || strings.Join(got, " ") != want {
+		t.Errorf("%q, %v, want %s", got, err, want)
+	}
+}

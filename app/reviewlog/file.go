@@ -194,7 +194,9 @@ func (f *file) rotate() error {
 	return nil
 }
 
-func (f *file) aside(n int) string { return f.path + "." + strconv.Itoa(n) }
+func (f *file) aside(n int) string { return aside(f.path, n) }
+
+func aside(path string, n int) string { return path + "." + strconv.Itoa(n) }
 
 // Close implements io.Closer.
 func (f *file) Close() error {
