@@ -14,5 +14,9 @@ func PatternMatches(surface, text, value string, opt Options) bool {
 		value = normalPattern(value, opt).text
 		value = opt.Flavour.Fold(value)
 	}
-	return e.match(value)
+	if e.match(value) {
+		return true
+	}
+	home := pattern.ExpandHome(value, opt.Home) // of a command both forms count
+	return surface == SurfaceBash && home != value && e.match(home)
 }

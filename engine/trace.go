@@ -19,6 +19,12 @@ type Step struct {
 // is for explaining, not for deciding.
 func (r *Ruleset) Trace(q *Query) []Step {
 	won := r.Resolve(&Query{Surface: q.Surface, Path: q.Path, Values: q.Values, Strict: q.Strict, Whole: q.Whole})
+	return r.TraceTo(q, &won)
+}
+
+// TraceTo is Trace where the decision is known: won, which the spellings of q
+// need not have come to all at once.
+func (r *Ruleset) TraceTo(q *Query, won *Match) []Step {
 	surfaces := []string{q.Surface}
 	if read, write, ok := directions(q.Surface); ok {
 		surfaces = []string{read, write}

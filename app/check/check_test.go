@@ -323,6 +323,14 @@ func TestPolicyExplainAndPaths(t *testing.T) {
 	if out, _, _ := h.run("", "policy", "explain", "path", "/x"); !strings.Contains(out, "→ allow  *  on path") {
 		t.Errorf("a bare path name:\n%s", out)
 	}
+	h.write(nodGlobal, `{"permission": {"*": "deny", "path": {"~/.ssh/*": "ask"}}}`)
+	if out, _, _ := h.run("", "policy", "explain", "path_read", "../.ssh/id"); !strings.HasPrefix(out, "→ ask    ~/.ssh/*  on path  ") {
+		t.Errorf("another spelling of a path:\n%s", out)
+	}
+	if out, _, _ := h.run("", "policy", "explain", "path_read", "x"); out != "no rule matches: path_read decides nothing, what the other surfaces say counts\n" {
+		t.Errorf("the universal key and a path:\n%s", out)
+	}
+	h.write(nodGlobal, somePolicy)
 	h.write("project/.nod/policy.jsonc", "{}")
 	out, _, _ = h.run("", "policy", "paths")
 	for _, want := range []string{"global         read       " + filepath.Join(h.home, nodGlobal), "global         absent     " + filepath.Join(h.home, peerGlobal), "project        untrusted  " + filepath.Join(h.cwd, ".nod/policy.jsonc")} {

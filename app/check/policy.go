@@ -8,12 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nod-agents/nod/app/disk"
 	"github.com/nod-agents/nod/app/exit"
 	"github.com/nod-agents/nod/app/judge"
 	"github.com/nod-agents/nod/app/policyfile"
 	"github.com/nod-agents/nod/app/visible"
 	"github.com/nod-agents/nod/assets"
 	"github.com/nod-agents/nod/engine"
+	"github.com/nod-agents/nod/engine/gate"
 	"github.com/nod-agents/nod/engine/pattern"
 	"github.com/nod-agents/nod/engine/policy"
 )
@@ -181,9 +183,10 @@ func policyExplain(env Env) *cobra.Command {
 		Short: "List the merged rules of a surface, and which of them VALUE meets",
 		Long: `List every rule that applies to SURFACE (bash, path, read, mcp, a tool's name, …) in the order
 they count, merged from all policy files: the last match wins. With VALUE, only the rules that match it,
-the deciding one marked.
+the deciding one marked: a path is looked up in all its forms, links followed, and an MCP target by all
+its names. What stands under "*" is no rule for path, path_read and path_write, so it is left out there.
 
-This looks at rules by themselves; nod check judges a whole tool call.`,
+This looks at the rules of one surface; nod check judges a whole tool call.`,
 		Example: "  nod policy explain bash\n  nod policy explain bash 'git push'\n  nod policy explain path_read ~/.ssh/id_rsa",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
@@ -197,13 +200,12 @@ This looks at rules by themselves; nod check judges a whole tool call.`,
 				return err
 			}
 			env.Tell(p, opt.Cwd)
-			rules := p.Ruleset(opt)
+			g := gate.Gate{Rules: p.Ruleset(opt), Files: disk.Files{}, Home: env.Home, Cwd: opt.Cwd, Flavour: opt.Flavour}
 			var steps []engine.Step
 			if len(args) == 1 {
-				steps = rules.Rules(args[0])
+				steps = g.Applying(args[0])
 			} else {
-				q := &engine.Query{Surface: args[0], Values: []string{pattern.ExpandHome(args[1], env.Home)}}
-				steps = rules.Trace(q)
+				steps = g.Explain(args[0], args[1])
 			}
 			for _, s := range steps {
 				if asJSON {
@@ -213,7 +215,7 @@ This looks at rules by themselves; nod check judges a whole tool call.`,
 				}
 			}
 			if !asJSON && !slices.ContainsFunc(steps, func(s engine.Step) bool { return s.Wins }) && (len(args) == 2 || len(steps) == 0) {
-				fmt.Fprintln(env.Stdout, "no rule matches: ask, the built-in default")
+				fmt.Fprintln(env.Stdout, otherwise(args[0]))
 			}
 			return nil
 		},
@@ -222,6 +224,15 @@ This looks at rules by themselves; nod check judges a whole tool call.`,
 	where(&w, c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per rule")
 	return c
+}
+
+// otherwise says what becomes of a value that no rule matches.
+func otherwise(surface string) string {
+	switch surface {
+	case engine.SurfacePath, engine.SurfacePathRead, engine.SurfacePathWrite:
+		return "no rule matches: " + surface + " decides nothing, what the other surfaces say counts"
+	}
+	return "no rule matches: ask, the built-in default"
 }
 
 func policySchema(env Env) *cobra.Command {

@@ -24,9 +24,7 @@ func (r *run) tool(tool string) {
 		return
 	}
 	f := r.place.Resolve(clean)
-	if (tool == "grep" || tool == "find") && r.place.IsDirectory(f.Boundary) {
-		f.Within()
-	}
+	r.within(tool, &f)
 	dir := direction(tool)
 	if tool == "read" {
 		r.skillRead(&f)
@@ -47,6 +45,13 @@ func (r *run) tool(tool string) {
 		c.Suggestion = []engine.Grant{{Surface: tool, Pattern: "*"}}
 	}
 	r.add(c)
+}
+
+// within adds what is in the directory that a tool searches.
+func (r *run) within(tool string, f *access.Path) {
+	if (tool == "grep" || tool == "find") && r.place.IsDirectory(f.Boundary) {
+		f.Within()
+	}
 }
 
 func direction(tool string) shell.Direction {
@@ -167,7 +172,7 @@ func (r *run) boundaryGate(tokens []token, value string) {
 			continue
 		}
 		surface := directed(engine.SurfaceExternalDirectory, t.dir)
-		m := r.Rules.Resolve(&engine.Query{Surface: surface, Values: t.facts.Values(), Strict: t.facts.Strict, Grants: r.Grants, Granted: t.facts.Granted(), Work: &r.work})
+		m := r.boundary(surface, &t.facts)
 		r.doubt(t, surface, &m)
 		c.Paths = append(c.Paths, PathCheck{Typed: t.typed, Facts: t.facts, Surface: surface, Match: m})
 		c.Limited = c.Limited || m.Limited
@@ -184,6 +189,11 @@ func (r *run) boundaryGate(tokens []token, value string) {
 	}
 	c.Suggestion = r.pathGrants(c.Paths)
 	r.add(c)
+}
+
+// boundary judges a path that is outside: any form of it counts.
+func (r *run) boundary(surface string, f *access.Path) engine.Match {
+	return r.Rules.Resolve(&engine.Query{Surface: surface, Values: f.Values(), Strict: f.Strict, Grants: r.Grants, Granted: f.Granted(), Work: &r.work})
 }
 
 // resolvePath judges a path on the path surface or a tool's own. Where a link

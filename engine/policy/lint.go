@@ -53,7 +53,7 @@ func shadowed(l *engine.Layer) Errors {
 	for i := len(all) - 1; i >= 0 && looks < most; i-- {
 		r := all[i]
 		for _, later := range covering {
-			if looks++; later.Until.IsZero() && Covers(later.Surface, r.Surface) && Covers(later.Pattern, r.Pattern) {
+			if looks++; later.Until.IsZero() && Covers(later.Surface, r.Surface) && Covers(later.Pattern, r.Pattern) && !yields(later, r) {
 				out = append(out, &Error{
 					Pos: r.Pos, Key: keyOf(r),
 					Problem: fmt.Sprintf("it never counts: %q on line %d comes later and matches all it matches", later.Pattern, later.Pos.Line),
@@ -70,6 +70,13 @@ func shadowed(l *engine.Layer) Errors {
 		out[i], out[j] = out[j], out[i]
 	}
 	return out
+}
+
+// yields reports whether later lets an earlier rule count though it matches all
+// that it matches: on mcp a bare star decides only if nothing else does.
+func yields(later, earlier *engine.Rule) bool {
+	return pattern.IsBare(later.Pattern) && !pattern.IsBare(earlier.Pattern) &&
+		(earlier.Surface == engine.SurfaceMCP || engine.PatternMatches("", earlier.Surface, engine.SurfaceMCP, engine.Options{}))
 }
 
 // Covers reports whether pattern a certainly matches all that b matches. The
@@ -155,7 +162,13 @@ func (p *Policy) unreachable(opt engine.Options) Errors {
 			for j := range s.Rules {
 				r := &s.Rules[j]
 				for _, ex := range r.Examples {
-					m := rules.Resolve(&engine.Query{Surface: s.Surface, Values: []string{pattern.ExpandHome(ex, opt.Home)}})
+					values := []string{pattern.ExpandHome(ex, opt.Home)}
+					var m engine.Match
+					if s.Surface == engine.SurfaceMCP {
+						m = rules.ResolveGroups(s.Surface, [][]string{values}, nil)
+					} else {
+						m = rules.Resolve(&engine.Query{Surface: s.Surface, Values: values})
+					}
 					if m.Rule == nil || m.Rule == r || m.Rule.Pos == r.Pos || !pattern.IsLiteral(s.Surface) {
 						continue
 					}

@@ -477,6 +477,10 @@ func TestLint(t *testing.T) {
 		{"a star inside", `{"permission": {"bash": {"git * status": "allow"}}}`, []string{"a star inside"}},
 		{"the whole home", `{"permission": {"external_directory": {"~/*": "allow"}}}`, []string{"it opens all of ~/"}},
 		{"an unreachable example", `{"permission": {"bash": {"npm ci": {"action": "allow", "match": ["npm ci"]}, "npm ?i": "deny"}}}`, []string{`example "npm ci" is decided by "npm ?i"`}},
+		{"not shadowed: a bare star on mcp decides only if nothing else does", `{"permission": {"mcp": {"exa:*": {"action": "allow", "match": ["exa:search"]}, "*": "ask"}}}`, nil},
+		{"nor one on a surface pattern", `{"permission": {"mcp": {"exa:*": "deny"}, "mc*": "ask"}}`, nil},
+		{"shadowed on mcp by a wider rule", `{"permission": {"mcp": {"exa:*": "deny", "ex*": "ask"}}}`, []string{"it never counts"}},
+		{"an example by the home directory", `{"permission": {"bash": {"~/bin/x *": {"action": "ask", "match": ["~/bin/x a", "/home/u/bin/x"]}}}}`, nil},
 		{"written twice", `{"yoloMode": true, "yoloMode": false}`, []string{"written twice"}},
 	}
 	for _, tt := range tests {
