@@ -34,15 +34,19 @@ run:
 # Puts a program in its place, whole or not at all, and written in one piece: as
 # the linker leaves it, the system keeps it in the smallest pieces, and every
 # start takes a tenth longer.
-place = dd if="$(1)" of="$(2).new" bs=134217728 2>/dev/null && chmod 755 "$(2).new" && mv -f "$(2).new" "$(2)"
+place = new="$(2).$$$$"; said=$$(dd if="$(1)" of="$$new" bs=134217728 2>&1) && \
+	chmod 755 "$$new" && mv -f "$$new" "$(2)" || { echo "$$said" >&2; rm -f "$$new"; exit 1; }
+
+# Where the linker leaves it: each make has its own, so that two do not mix.
+LINKED = nod.$@.$(shell echo $$PPID)
 
 build:
-	$(GO) build $(DESKTOP) -o nod.linked .
-	@$(call place,nod.linked,nod) && rm nod.linked
+	$(GO) build $(DESKTOP) -o $(LINKED) .
+	@trap 'rm -f $(LINKED)' EXIT; $(call place,$(LINKED),nod)
 
 headless:
-	CGO_ENABLED=0 $(GO) build $(HEADLESS) -trimpath -ldflags '-s -w' -o nod.linked .
-	@$(call place,nod.linked,nod) && rm nod.linked
+	CGO_ENABLED=0 $(GO) build $(HEADLESS) -trimpath -ldflags '-s -w' -o $(LINKED) .
+	@trap 'rm -f $(LINKED)' EXIT; $(call place,$(LINKED),nod)
 
 # Everything that must hold. The last lines are go test's own. FUZZTIME=0 leaves
 # out the fuzzing, which takes some five minutes on two processors.
@@ -108,7 +112,7 @@ install: build
 		install -D -m 644 assets/icon/nod-$$s.png "$(DESTDIR)$(PREFIX)/share/icons/hicolor/$${s}x$$s/apps/$(APPID).png"; done
 
 clean:
-	rm -rf nod artifacts dist
+	rm -rf nod nod.* artifacts dist
 
 # Drives all the real agents, also those that are too slow for make test
 # (opencode, pi-subagents), and holds docs/agents.md against what is seen;
