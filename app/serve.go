@@ -208,7 +208,7 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 	if err != nil {
 		return fmt.Errorf("taking the agent directory: %w", err)
 	}
-	review, err := reviewlog.Open(s.log, reviewlog.Options{FieldWidth: n.fieldWidth(s)})
+	review, err := reviewlog.Open(s.log)
 	if err != nil {
 		return errors.Join(err, instance.Close())
 	}
@@ -228,6 +228,7 @@ func (n *nod) serve(ctx context.Context, s serving) error {
 		Review: review,
 		Log:    log,
 	})
+	review.Limit(nd.FieldWidth(s.inboxes[0]))
 	review.Problems(func(text string) { nd.Problem("review log", text) })
 
 	var wg sync.WaitGroup
@@ -408,14 +409,6 @@ func (n *nod) project(log interface{ Warn(string, ...any) }) (dir string, truste
 		log.Warn("reading which projects are trusted", "error", err)
 	}
 	return dir, trusted
-}
-
-// fieldWidth is the longest field of the review log, from the policy.
-func (n *nod) fieldWidth(s serving) int {
-	p := policy.NewLoader(policyfile.Disk{}, false).Load(policy.Places{
-		AgentDir: s.inboxes[0].AgentDir, ConfigDir: n.Dirs.Config, Global: s.global, Home: n.Home,
-	})
-	return p.Settings.ReviewLogFieldMaxWidth
 }
 
 func agentDirs(all []node.Inbox) []string {

@@ -73,7 +73,7 @@ func serveIn(t *testing.T, dir, policy string, human bool, parent *Parent, sessi
 	d.policy(policy)
 	cfg := Config{
 		ConfigDir: d.config, Home: d.dir, Files: policyfile.Disk{}, Human: human, Parent: parent, Now: time.Now,
-		Review: reviewlog.New(d.log, reviewlog.Options{}), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Review: reviewlog.New(d.log), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	for _, s := range sessions {
 		cfg.Inboxes = append(cfg.Inboxes, Inbox{AgentDir: filepath.Join(d.dir, "agent"), SessionID: s})
@@ -448,5 +448,23 @@ func TestGuardStandsBelowEveryPolicy(t *testing.T) {
 	}
 	if d := n.Decide(t.Context(), in); d.Verdict != engine.DeniedWithReason || d.Reason != "Not yours." || d.By.Origin != engine.OriginBuiltin {
 		t.Errorf("with one: %+v", d)
+	}
+}
+
+// The width of the review log's fields is a setting as any other: that of a
+// trusted project counts, too.
+func TestFieldWidth(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, ".nod"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".nod", "policy.jsonc"), []byte(`{"reviewLogFieldMaxWidth": 12}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, trusted := range []bool{false, true} {
+		n := New(Config{Project: dir, Trusted: trusted, Home: dir, Files: policyfile.Disk{}, Now: time.Now})
+		if got := n.FieldWidth(Inbox{AgentDir: filepath.Join(dir, "agent")}); (got == 12) != trusted {
+			t.Errorf("trusted %v: %d", trusted, got)
+		}
 	}
 }

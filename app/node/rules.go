@@ -185,6 +185,12 @@ func (n *Node) CheckPolicy() {
 	}
 }
 
+// FieldWidth is the longest field of the review log in characters, from the
+// policy of that inbox; zero if none says.
+func (n *Node) FieldWidth(inbox Inbox) int {
+	return n.rules.of(inbox, "").policy.Settings.ReviewLogFieldMaxWidth
+}
+
 // Timeout is how long a child of that inbox waits, from the policy; zero if
 // none says.
 func (n *Node) Timeout(inbox Inbox) time.Duration {

@@ -16,7 +16,7 @@ import (
 // word nor holds the writer.
 func TestTheFileUnderTheLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log", "review.jsonl")
-	l, err := Open(path, Options{})
+	l, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestOpenWhatIsNoFile(t *testing.T) {
 		if err := put(); err != nil {
 			t.Fatal(err)
 		}
-		if l, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), path) {
+		if l, err := Open(path); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", what, err)
 			l.Close()
 		}

@@ -33,14 +33,9 @@ type Log struct {
 	width int
 }
 
-// Options of Open; the zero value is usable.
-type Options struct {
-	FieldWidth int // longest string written, in characters; 0 means no limit
-}
-
 // Open appends to the log at path, making its directory. The error says what
 // could not be made.
-func Open(path string, o Options) (*Log, error) {
+func Open(path string) (*Log, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of the review log: %w", err)
 	}
@@ -48,10 +43,14 @@ func Open(path string, o Options) (*Log, error) {
 	if _, err := f.open(); err != nil {
 		return nil, fmt.Errorf("opening the review log: %w", err)
 	}
-	l := New(f, o)
+	l := New(f)
 	l.path = path
 	return l, nil
 }
+
+// Limit has longer strings cut to so many characters; 0: none. It comes before
+// the first entry.
+func (l *Log) Limit(width int) { l.width = width }
 
 // Problems has tell told, as a sentence or two, when the log of Open cannot be
 // written, and with an empty text when it can again. tell must not block nor
@@ -66,8 +65,8 @@ func (l *Log) Problems(tell func(text string)) {
 }
 
 // New writes the log to w, which Close closes.
-func New(w io.WriteCloser, o Options) *Log {
-	l := &Log{out: w, width: o.FieldWidth}
+func New(w io.WriteCloser) *Log {
+	l := &Log{out: w}
 	l.log = slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: l.attr}))
 	return l
 }

@@ -99,7 +99,8 @@ func (*buffer) Close() error { return nil }
 
 func TestEntry(t *testing.T) {
 	var b buffer
-	l := New(&b, Options{FieldWidth: 8})
+	l := New(&b)
+	l.Limit(8)
 	l.Record("forwarded_permission.prompted", slog.String("requestId", "r"), slog.String("value", "123456789"), slog.String("token", "x"))
 	var got map[string]any
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
@@ -121,7 +122,7 @@ func TestEntry(t *testing.T) {
 
 func TestModes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "review.jsonl")
-	l, err := Open(path, Options{})
+	l, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestModes(t *testing.T) {
 // ones before them in .1 and so on, and the oldest are gone.
 func TestRotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "review.jsonl")
-	l, err := Open(path, Options{})
+	l, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func TestTornLine(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"event":"cut`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := Open(path, Options{})
+	l, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
