@@ -19,6 +19,7 @@ func (n *nod) envCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			n.warnUnserved(set[0][1])
 			for _, a := range set {
 				line := "unset " + a[0]
 				if a[1] != "" {

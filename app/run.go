@@ -49,6 +49,14 @@ func (n *nod) assignments(k child) ([][2]string, error) {
 	return list, nil
 }
 
+// warnUnserved tells of a session that nobody serves.
+func (n *nod) warnUnserved(session string) {
+	inboxes := n.agents().Inboxes()
+	if state, _ := (heartbeat.Reader{Clock: heartbeat.SystemClock()}).Read(forwarding.ServingDir(inboxes), session); state != heartbeat.Alive {
+		fmt.Fprintf(n.Stderr, "nod: nobody serves session %q in %s now; until somebody does, what would ask is denied\n", session, inboxes)
+	}
+}
+
 func (n *nod) runCommand() *cobra.Command {
 	var k child
 	c := &cobra.Command{
@@ -79,10 +87,7 @@ to the running Nod. The program's exit code is passed through.`,
 				}
 				return &exit.Error{Code: exit.Misused, Err: fmt.Errorf("starting %s: %w", args[0], err)}
 			}
-			inboxes := n.agents().Inboxes()
-			if state, _ := (heartbeat.Reader{Clock: heartbeat.SystemClock()}).Read(forwarding.ServingDir(inboxes), set[0][1]); state != heartbeat.Alive {
-				fmt.Fprintf(n.Stderr, "nod: nobody serves session %q in %s now; until somebody does, what would ask is denied\n", set[0][1], inboxes)
-			}
+			n.warnUnserved(set[0][1])
 			environ := n.Environ
 			for _, a := range set {
 				environ = with(environ, a[0], a[1])
