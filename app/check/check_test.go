@@ -283,6 +283,10 @@ func TestBatch(t *testing.T) {
 			t.Errorf("the answer lacks %s", key)
 		}
 	}
+	allowed := map[string]any{"id": "a", "cwd": h.cwd, "tool": "read", "input": nil, "policy": map[string]any{"read": "allow"}}
+	if out, _, _ := h.run(line(allowed), "check", "--batch"); !strings.Contains(out, `"decision":"allow"`) || !strings.Contains(out, `"suggestion":null`) {
+		t.Errorf("what is allowed needs no grant: %s", out)
+	}
 	if _, _, code := h.run(line(map[string]any{"id": "a", "cwd": h.cwd, "tool": "x", "input": nil}), "check", "--batch"); code != 0 {
 		t.Errorf("a good batch ends with %d", code)
 	}

@@ -76,7 +76,7 @@ func (v verdict) answer() answer {
 		a.Origin = &origin
 		a.Pattern, a.Reason = text(c.Pattern), text(c.Reason)
 		a.Context, a.Executes = text(c.Context), text(c.Executes)
-		if len(c.Suggestion) > 0 {
+		if len(c.Suggestion) > 0 && v.Action != engine.Allow {
 			a.Suggestion = &suggestion{Grants: c.Suggestion}
 		}
 	}

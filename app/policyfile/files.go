@@ -2,6 +2,7 @@
 package policyfile
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -37,9 +38,9 @@ func (Disk) Read(name string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !regular:
-		return nil, fmt.Errorf("%s is no regular file", name)
+		return nil, errors.New("it is no regular file")
 	case len(data) > policy.MaxBytes:
-		return nil, fmt.Errorf("%s is larger than %d bytes", name, policy.MaxBytes)
+		return nil, fmt.Errorf("it is larger than %d bytes", policy.MaxBytes)
 	}
 	return data, nil
 }

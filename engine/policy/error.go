@@ -2,6 +2,7 @@ package policy
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/nod-agents/nod/engine"
 )
@@ -22,15 +23,34 @@ func (e *Error) Error() string {
 		b.WriteString(": ")
 	}
 	if e.Key != "" {
-		b.WriteString(e.Key)
+		b.WriteString(clip(e.Key))
 		b.WriteString(": ")
 	}
-	b.WriteString(e.Problem)
+	b.WriteString(clip(e.Problem))
 	if e.Remedy != "" {
 		b.WriteString("; ")
-		b.WriteString(e.Remedy)
+		b.WriteString(clip(e.Remedy))
 	}
 	return b.String()
+}
+
+// maxPart is how much of a part of an error is shown: a file may hold keys and
+// values of any length.
+const maxPart = 600 // bytes
+
+// clip leaves out the middle of a long text.
+func clip(s string) string {
+	if len(s) <= maxPart {
+		return s
+	}
+	head, tail := maxPart*3/4, len(s)-maxPart/4
+	for !utf8.RuneStart(s[head]) {
+		head--
+	}
+	for tail < len(s) && !utf8.RuneStart(s[tail]) {
+		tail++
+	}
+	return s[:head] + "…" + s[tail:]
 }
 
 // Errors is everything wrong in one file, in file order.

@@ -54,6 +54,12 @@ func frontMatter(file string, data []byte) (value, bool, *Error) {
 // that starts with `---`.
 func frontMatterText(file string, data []byte) ([]byte, bool, *Error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	start := engine.Position{File: file, Line: 1, Column: 1}
+	for _, wide := range [...]string{"\xff\xfe", "\xfe\xff", "-\x00-\x00", "\x00-\x00-"} {
+		if bytes.HasPrefix(data, []byte(wide)) {
+			return nil, false, &Error{Pos: start, Problem: "the text is UTF-16", Remedy: "save the file as UTF-8"}
+		}
+	}
 	if bytes.IndexByte(data, '\n') < 0 {
 		data = bytes.ReplaceAll(data, []byte("\r"), []byte("\n")) // a carriage return ends a line in YAML too
 	}
@@ -61,7 +67,6 @@ func frontMatterText(file string, data []byte) ([]byte, bool, *Error) {
 	if string(bytes.TrimRight(first, " \t\r")) != "---" {
 		return nil, false, nil
 	}
-	start := engine.Position{File: file, Line: 1, Column: 1}
 	unclosed := &Error{Pos: start, Problem: "the front matter is opened but never closed", Remedy: "end it with a line of ---"}
 	if !more {
 		return nil, false, unclosed

@@ -222,7 +222,7 @@ func (l *Loader) Load(p Places) *Policy {
 		return out
 	}
 	if !named {
-		out.add(Status{Name: "<agent>", Origin: engine.OriginAgent}, &parsed{errs: fmt.Errorf("the agent name %q cannot name a file", p.Agent)}, false)
+		out.add(Status{Name: "<agent>", Origin: engine.OriginAgent}, &parsed{errs: fmt.Errorf("the agent name %q cannot name a file; write what stands below agents, without .md", clip(p.Agent))}, false)
 		return out
 	}
 	if p.AgentDir != "" {
@@ -274,7 +274,7 @@ func (l *Loader) load(out *Policy, s source, must bool) {
 		data, err = l.files.Read(s.name)
 	}
 	if err != nil {
-		p = &parsed{errs: fmt.Errorf("reading %s: %w", s.name, err)}
+		p = &parsed{errs: fmt.Errorf("reading %s: %w; make it a file that you can read, or remove it", s.name, err)}
 	} else {
 		p = read(s, data)
 	}

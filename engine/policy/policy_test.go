@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/nod-agents/nod/engine"
 )
@@ -441,6 +442,9 @@ func TestFrontMatter(t *testing.T) {
 		{"comments", "---\n# c\npermission: # c\n  # c\n  bash: deny # c\n---\n", "deny"},
 		{"written twice, at its last place", "---\npermission:\n  bash:\n    git *: allow\n    \"*\": ask\n    git *: deny\n---\n", "deny"},
 		{"refers to itself", "---\npermission: &a\n  bash: *a\n---\n", "ask"},
+		{"UTF-16", "\xff\xfe-\x00-\x00-\x00\n\x00", "ask"},
+		{"UTF-16 without its mark", "-\x00-\x00-\x00\n\x00", "ask"},
+		{"UTF-16, the other way round", "\x00-\x00-\x00-\x00\n", "ask"},
 		{"deep", "---\npermission: " + strings.Repeat("{a: ", 5000) + "\n---\n", "ask"},
 		{"a laugh", "---\na: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\npermission: {bash: *g}\n---\n", "ask"},
 	} {
@@ -453,6 +457,38 @@ func TestFrontMatter(t *testing.T) {
 				t.Errorf("got %s (%s), want %s; %v", m.Action, m.Origin, tt.want, p.Err())
 			}
 		})
+	}
+}
+
+// TestLongErrors: a file may hold keys and values of any length, and what is
+// said of them is short and still says where and what helps.
+func TestLongErrors(t *testing.T) {
+	long := strings.Repeat("ä", 1<<20)
+	for _, text := range []string{
+		`{"` + long + `": 1}`,
+		`{"permission": {"bash": "` + long + `"}}`,
+		`{"permission": {"` + long + `": 1}}`,
+		`{"permission": {"bash": {"x": {"` + long + `": 1}}}}`,
+		`{"permission": {"read": {"glob:[` + long + `": "deny"}}}`,
+	} {
+		_, _, _, err := Parse("f", []byte(text), Nod, "/home/u")
+		if err == nil {
+			t.Fatalf("%.40s is taken", text)
+		}
+		if s := err.Error(); len(s) > 4000 || !strings.HasPrefix(s, "f:1:") || !strings.Contains(s, "; ") || !utf8.ValidString(s) {
+			t.Errorf("%.40s: %d bytes: %.200s", text, len(s), s)
+		}
+	}
+}
+
+// TestUnreadableRemedy: what cannot be read is said with what helps.
+func TestUnreadableRemedy(t *testing.T) {
+	d := &disk{}
+	d.write(globalPeer, `{}`)
+	d.deny[globalPeer] = true
+	err := NewLoader(d, false).Load(places()).Err()
+	if err == nil || !strings.Contains(err.Error(), "; make it a file that you can read, or remove it") {
+		t.Errorf("got %v", err)
 	}
 }
 
