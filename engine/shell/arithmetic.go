@@ -78,7 +78,8 @@ func (r *reading) arithmetic(x syntax.ArithmExpr, st *state, w where) {
 	switch x := x.(type) {
 	case nil:
 	case *syntax.Word:
-		if runsSubscript(x) {
+		r.limits.evaluates = true
+		if r.runsSubscript(x, st) {
 			r.broken("its arithmetic runs what stands in a subscript")
 		}
 		r.inside(x, st, w)

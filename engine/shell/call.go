@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -77,6 +79,10 @@ func (r *reading) call(c *syntax.CallExpr, s *syntax.Stmt, st *state, w where) {
 	r.execute(&x, st, w)
 	for _, a := range c.Assigns {
 		r.assign(a, st, w, false)
+		if x.after != nil && a.Name != nil && word("HOME OLDPWD PWD CDPATH", a.Name.Value) {
+			// It may go by a variable that only it is given.
+			x.after = st.away
+		}
 	}
 	for _, a := range args {
 		r.inside(a.w, st, w)
@@ -134,6 +140,7 @@ func (r *reading) execute(x *execution, st *state, w where) int {
 		r.payload(g.Pattern.Value, st, sub, -1, args[0].start, false)
 	}
 	inner := r.unwrap(base, x, u.Words, st, in, at)
+	r.filledIn(args, u.Words, st, in)
 	r.operands(base, args, inner, st, at)
 	if x.shell {
 		x.after = r.effect(base, x, st, w)
@@ -404,9 +411,13 @@ func (r *reading) unwrap(base string, x *execution, words []string, st *state, i
 	case base == "trap":
 		return r.trap(args, words, st, in, at)
 	case base == "source" || base == ".":
-		if len(args) > 1 && r.fed(args[1]) {
+		i := 1
+		if len(args) > 1 && words[1] == "--" {
+			i++
+		}
+		if i < len(args) && r.fed(args[i], st) {
 			r.floor(at, FloorOpaque, base+" runs what another command or its input says")
-			r.fedText(x, 1, st, in, at, x.shell)
+			r.fedText(x, i, st, in, at, x.shell)
 		}
 		return used{}
 	case isShell(base):
@@ -424,17 +435,32 @@ func (r *reading) unwrap(base string, x *execution, words []string, st *state, i
 	if !g.bare || o.command > 0 || o.program > 0 {
 		r.floor(at, FloorIndirection, base+" runs another command")
 	}
+	if base == "strace" {
+		for _, i := range o.own {
+			// strace -o '|command', or with a `!`.
+			_, text, _ := strings.Cut(words[i], "=")
+			for _, v := range [...]string{words[i], strings.TrimPrefix(words[i], "-o"), text} {
+				if len(v) > 1 && (v[0] == '|' || v[0] == '!') {
+					r.payload(v[1:], st, in, -1, args[i].start, false)
+					break
+				}
+			}
+		}
+	}
 	switch {
 	case o.program > 0:
 		a := args[o.program]
 		text := a.raw[min(o.skip, len(a.raw)):]
-		if base == "env" && strings.HasPrefix(strings.TrimLeft(text, " \t"), "-") {
-			text = "env " + text // the words of the string are env's own
+		if base == "env" {
+			text = splitString(text)
 		}
 		r.payload(text, st, in, at, a.start, false)
 		if base == "env" && o.program+1 < len(args) {
 			// env -S puts what follows behind the words of the string.
-			r.payload(strings.Join(words[o.program:], " ")[o.skip:], st, in, -1, a.start, false)
+			for _, w := range words[o.program+1:] {
+				text += " " + requoted(w)
+			}
+			r.payload(text, st, in, -1, a.start, false)
 		}
 		return used{o.program, o.program + 1}
 	case o.command == 0:
@@ -462,11 +488,103 @@ func (r *reading) unwrap(base string, x *execution, words []string, st *state, i
 	return used{o.command, o.end}
 }
 
+// splitString is the text of env -S as a shell has it. Its words are env's own.
+func splitString(text string) string {
+	text = strings.ReplaceAll(text, `\_`, " ")
+	if strings.HasPrefix(strings.TrimLeft(text, " \t"), "-") {
+		return "env " + text
+	}
+	return text
+}
+
+// requoted is a word that bash reads as s.
+func requoted(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,+@%") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 // mutedOperands runs f and drops the operands it notes.
 func (r *reading) mutedOperands(f func()) {
 	n := len(r.prog.Operands)
 	f()
 	r.prog.Operands = r.prog.Operands[:n]
+}
+
+// filledIn reads once more a command that runs others, with what is known of its
+// variables put in and its braces expanded: `find . $X rm {} +` may run rm. If
+// that tells nothing new, it leaves nothing behind.
+func (r *reading) filledIn(args []arg, words []string, st *state, in where) {
+	if r.mute > 0 || !slices.ContainsFunc(args, func(a arg) bool { return variable(a.w) }) {
+		return
+	}
+	variants := 1
+	values := make([][]letters, len(args))
+	for i, a := range args {
+		values[i] = r.values(a.w, st)
+		variants = max(variants, len(values[i]))
+	}
+	for v := range variants {
+		var out []string
+		differs := false
+		for i, a := range args {
+			l := values[i][min(v, len(values[i])-1)]
+			if slices.Contains(l.marks, unknown) {
+				out = append(out, `"$_"`)
+				continue
+			}
+			results, _ := l.braces()
+			differs = differs || len(results) > 1
+			for _, l := range results {
+				fields := l.split()
+				differs = differs || len(fields) != 1 || fields[0] != a.raw
+				for _, f := range fields {
+					out = append(out, requoted(f))
+				}
+			}
+		}
+		if !differs || len(out) == 0 || !runsOthers(baseName(out[0])) {
+			continue
+		}
+		n := len(r.prog.Units)
+		r.mutedOperands(func() { r.payload(strings.Join(out, " "), st, in, -1, args[0].start, false) })
+		if len(r.prog.Units) == n+1 && len(r.prog.Units[n].Floors) == 0 {
+			r.prog.Units = r.prog.Units[:n]
+		}
+	}
+}
+
+// variable reports whether w may be another word than the one that is typed, or
+// several: it has a variable or braces.
+func variable(w *syntax.Word) bool {
+	for _, p := range w.Parts {
+		switch p := p.(type) {
+		case *syntax.ParamExp:
+			return true
+		case *syntax.Lit:
+			if strings.IndexByte(p.Value, '{') >= 0 && p.Value != "{}" {
+				return true
+			}
+		case *syntax.DblQuoted:
+			for _, q := range p.Parts {
+				if _, ok := q.(*syntax.ParamExp); ok {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// runsOthers reports whether a command runs what its words say.
+func runsOthers(name string) bool {
+	switch name {
+	case "git", "command", "builtin", "exec", "busybox", "toybox", "eval", "trap", "source", ".", "find", "gfind", "bfs", "fd", "fdfind":
+		return true
+	}
+	_, ok := wrapper(name)
+	return ok || isShell(name)
 }
 
 // inner reads the command in args[from:to] and tells its wrapper, the unit at.
@@ -555,7 +673,7 @@ func (r *reading) trap(args []arg, words []string, st *state, in where, at int) 
 
 // fed reports whether a names what another command or the input says: a
 // substitution or the standard input.
-func (r *reading) fed(a arg) bool {
+func (r *reading) fed(a arg, st *state) bool {
 	for _, p := range a.w.Parts {
 		if q, ok := p.(*syntax.DblQuoted); ok {
 			for _, p := range q.Parts {
@@ -569,7 +687,28 @@ func (r *reading) fed(a arg) bool {
 			return true
 		}
 	}
-	return a.raw == "/dev/stdin" || strings.HasPrefix(a.raw, "/dev/fd/") || strings.HasPrefix(a.raw, "/proc/self/fd/") || a.raw == "/dev/tty"
+	return r.isInput(a.raw, st)
+}
+
+// isInput reports whether name is the standard input or a descriptor, wherever
+// the shell may stand.
+func (r *reading) isInput(name string, st *state) bool {
+	is := func(p string) bool {
+		p = path.Clean(p)
+		return p == "/dev/stdin" || p == "/dev/tty" || strings.HasPrefix(p, "/dev/fd/") || strings.HasPrefix(p, "/proc/") && strings.Contains(p, "/fd/")
+	}
+	if strings.HasPrefix(name, "/") || name == "" {
+		return is(name)
+	}
+	if st.dirs == nil && !strings.Contains(name, "..") && !strings.HasPrefix(r.env.Cwd, "/dev") {
+		return false
+	}
+	for _, dir := range st.places(r.env.Cwd) {
+		if is(dir + "/" + name) {
+			return true
+		}
+	}
+	return false
 }
 
 // shell reads a call of a shell: with -c, with its program on its input, or
@@ -631,7 +770,7 @@ func (r *reading) shell(base string, x *execution, words []string, st *state, in
 		if x.feed != nil {
 			r.payload(*x.feed, st, in, at, x.args[0].start, false)
 		}
-	case r.fed(x.args[i]):
+	case r.fed(x.args[i], st):
 		r.floor(at, FloorOpaque, base+" runs what another command or its input says")
 		r.fedText(x, i, st, in, at, false)
 	}
@@ -684,7 +823,7 @@ func (r *reading) fedText(x *execution, i int, st *state, in where, at int, own 
 		r.payload(text, st, in, at, x.args[i].start, own)
 		return
 	}
-	if strings.HasPrefix(x.args[i].raw, "/") {
+	if r.isInput(x.args[i].raw, st) {
 		r.inputs(x.redirs, st, in, at, own)
 		if x.feed != nil {
 			r.payload(*x.feed, st, in, at, x.args[i].start, own)
@@ -837,6 +976,40 @@ func (r *reading) effect(base string, x *execution, st *state, w where) func() {
 	switch base {
 	case "cd", "chdir", "pushd", "popd":
 		return func() { r.chdir(base, args[1:], st) }
+	case "set":
+		for i, a := range args {
+			if len(a.raw) > 1 && a.raw[0] == '-' && a.raw[1] != '-' && strings.Contains(a.raw, "P") || i > 1 && a.raw == "physical" && args[i-1].raw == "-o" {
+				return func() { st.real = true }
+			}
+		}
+		return nil
+	case "shopt":
+		if len(args) > 1 && slices.ContainsFunc(args[1:], func(a arg) bool { return a.raw == "cdable_vars" }) {
+			return func() { r.bind(st, "CDPATH", nil, false) } // which makes it lead elsewhere as well
+		}
+		return nil
+	case "read", "mapfile", "readarray", "getopts", "printf":
+		var names []string
+		words := make([]string, len(args))
+		for i, a := range args {
+			words[i] = a.raw
+		}
+		if base == "printf" && (len(words) < 2 || !strings.HasPrefix(words[1], "-v")) {
+			return nil
+		}
+		for _, n := range sets(base, words) {
+			if st.get(n) != nil || word("HOME OLDPWD PWD CDPATH", n) {
+				names = append(names, n)
+			}
+		}
+		if names == nil {
+			return nil
+		}
+		return func() {
+			for _, n := range names {
+				r.bind(st, n, nil, false)
+			}
+		}
 	}
 	body := r.funcs[args[0].raw]
 	if body == nil || r.active >= maxCallDeep || r.limits.calls >= maxCalls {

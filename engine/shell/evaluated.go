@@ -40,11 +40,25 @@ func (r *reading) evaluated(base string, args []arg, words []string, st *state, 
 		}
 	case "alias":
 		for i := 1; i < len(words); i++ {
-			if _, text, ok := strings.Cut(words[i], "="); ok {
-				if r.dynamic(args[i].w) {
-					r.floor(at, FloorOpaque, "alias keeps a text to run as a program")
-				}
+			_, text, ok := strings.Cut(words[i], "=")
+			if r.dynamic(args[i].w) || ok && r.opens(text) {
+				r.floor(at, FloorOpaque, "alias keeps a text to run as a program")
+			}
+			if ok {
 				r.payload(text, st, in, at, args[i].start, false)
+			}
+		}
+	case "fc":
+		if !slices.ContainsFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "-") && strings.Contains(w, "l") }) {
+			r.floor(at, FloorOpaque, "fc runs what was typed before, changed")
+		}
+	case "set":
+		for i, w := range words {
+			if len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.Contains(w, "H") || i > 1 && w == "histexpand" && words[i-1] == "-o" {
+				r.floor(at, FloorOpaque, "set "+w+" puts what was typed before into commands")
+			}
+			if w == "--" {
+				break
 			}
 		}
 	case "hash", "enable":
@@ -60,21 +74,121 @@ func (r *reading) evaluated(base string, args []arg, words []string, st *state, 
 		if len(words) < 2 || !strings.HasPrefix(words[1], "-v") {
 			return
 		}
-	case "mapfile", "readarray", "read", "unset", "test", "[", "let", "wait", "getopts",
+	case "test", "[":
+		r.limits.evaluates = r.limits.evaluates || slices.Contains(words, "-v") || slices.Contains(words, "-R")
+	case "mapfile", "readarray", "read", "unset", "let", "wait", "getopts",
 		"declare", "typeset", "local", "export", "readonly":
+		r.limits.evaluates = true
 	default:
 		return
 	}
 	for _, a := range args[1:] {
-		if runsSubscript(a.w) {
+		if r.runsSubscript(a.w, st) {
 			r.floor(at, FloorOpaque, base+" runs what stands in a subscript")
 			return
 		}
 	}
+	for _, name := range sets(base, words) {
+		if hijacks(name, "$") {
+			r.floor(at, FloorIndirection, "setting "+name+" changes what a command runs")
+		}
+	}
 	switch base {
 	case "declare", "typeset", "local", "export", "readonly":
+		for i, a := range args[1:] {
+			r.setsText(words[1+i], a.w, st, at)
+		}
+		if refers(words) {
+			r.references(words, at)
+		}
 		if makesArray(words) && slices.ContainsFunc(args[1:], func(a arg) bool { return expands(a.w) }) {
 			r.floor(at, FloorOpaque, base+" makes an array of a text that it expands")
+		}
+	}
+}
+
+// opens reports whether what follows an alias for text is still a command of its
+// own, or can't be read with it.
+func (r *reading) opens(text string) bool {
+	stmts, _, broken := r.rd.parse(text + " x")
+	if broken != "" || len(stmts) == 0 {
+		return true
+	}
+	last := stmts[len(stmts)-1]
+	for {
+		b, ok := last.Cmd.(*syntax.BinaryCmd)
+		if !ok {
+			break
+		}
+		last = b.Y
+	}
+	c, ok := last.Cmd.(*syntax.CallExpr)
+	if !ok || len(c.Args) < 2 {
+		return true
+	}
+	switch baseName(r.raw(c.Args[0])) {
+	case "command", "builtin", "exec", "busybox", "toybox":
+		return true
+	}
+	return false
+}
+
+// sets are the variables that a builtin gives a value that it is not told by an
+// assignment: with words that are none among them.
+func sets(base string, words []string) []string {
+	var names []string
+	if len(words) < 2 {
+		return nil
+	}
+	switch base {
+	case "read", "mapfile", "readarray", "getopts":
+		names = words[1:]
+	case "printf":
+		names = words[1:min(3, len(words))]
+	default:
+		return nil
+	}
+	var out []string
+	for _, w := range names {
+		if base == "printf" {
+			w = strings.TrimPrefix(w, "-v")
+		}
+		if w, _, _ = strings.Cut(w, "["); identifier(w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// setsText adds a floor to the unit at where w, with the text raw, is a quoted
+// NAME=value that changes what a command runs.
+func (r *reading) setsText(raw string, w *syntax.Word, st *state, at int) {
+	name, value, ok := strings.Cut(raw, "=")
+	name, _, _ = strings.Cut(strings.TrimSuffix(name, "+"), "[")
+	if ok && identifier(name) && hijacks(name, value) {
+		r.floor(at, FloorIndirection, "setting "+name+" changes what a command runs")
+	}
+}
+
+// refers reports whether options of declare and its like make references.
+func refers(words []string) bool {
+	return words[0] != "export" && words[0] != "readonly" && slices.ContainsFunc(words[1:], func(w string) bool {
+		return len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.Contains(w, "n")
+	})
+}
+
+// references adds a floor to the unit at where a name of words, which refers
+// reports, stands for a variable that changes what a command runs or that is not
+// known.
+func (r *reading) references(words []string, at int) {
+	for _, w := range words[1:] {
+		if strings.HasPrefix(w, "-") || strings.HasPrefix(w, "+") {
+			continue
+		}
+		if _, to, _ := strings.Cut(w, "="); !identifier(to) {
+			r.floor(at, FloorOpaque, words[0]+" makes a name stand for a variable that is not known")
+		} else if hijacks(to, "$") {
+			r.floor(at, FloorIndirection, "setting "+to+" changes what a command runs")
 		}
 	}
 }
@@ -156,12 +270,50 @@ func runsSubscript(w *syntax.Word) bool {
 	if elements := strings.TrimLeft(text, " \t\n"); strings.HasPrefix(elements, "(") || strings.Contains(text, "=(") {
 		return substitutes(text)
 	}
+	return subscriptRuns(text)
+}
+
+// subscriptRuns reports whether text is a variable with a subscript that runs a
+// command.
+func subscriptRuns(text string) bool {
 	for i := 1; i < len(text); i++ {
 		if text[i] == '[' && named(text[i-1]) {
 			return substitutes(text[i:])
 		}
 	}
 	return false
+}
+
+// runsSubscript is the function of that name for a word in which variables that
+// the program sets are put in.
+func (r *reading) runsSubscript(w *syntax.Word, st *state) bool {
+	return r.limits.brackets && w != nil && (runsSubscript(w) || variable(w) && r.subscriptIn(w, st))
+}
+
+// subscriptIn reports whether w, with variables that the program sets put in, is
+// a variable with a subscript that runs a command.
+func (r *reading) subscriptIn(w *syntax.Word, st *state) bool {
+	if _, ok := plain(w); ok {
+		return false
+	}
+	return slices.ContainsFunc(r.values(w, st), func(l letters) bool {
+		if strings.IndexByte(l.text, '[') < 0 {
+			return false
+		}
+		var b strings.Builder
+		for i := range len(l.text) {
+			if l.marks[i] != unknown {
+				b.WriteByte(l.text[i])
+			}
+		}
+		return subscriptRuns(b.String())
+	})
+}
+
+// mayRunSubscripts reports whether a text has what runsSubscript looks for,
+// perhaps in parts.
+func mayRunSubscripts(text string) bool {
+	return strings.ContainsAny(text, "[(") && strings.ContainsAny(text, "$`\\")
 }
 
 func named(c byte) bool {
@@ -184,12 +336,13 @@ func expandsTwice(x syntax.TestExpr) bool {
 }
 
 // subscripts marks a test whose operands run a command when they are looked up.
-func (r *reading) subscripts(x syntax.TestExpr, operands ...syntax.TestExpr) {
+func (r *reading) subscripts(x syntax.TestExpr, st *state, operands ...syntax.TestExpr) {
 	if !expandsTwice(x) {
 		return
 	}
+	r.limits.evaluates = true
 	for _, o := range operands {
-		if w, ok := o.(*syntax.Word); ok && runsSubscript(w) {
+		if w, ok := o.(*syntax.Word); ok && r.runsSubscript(w, st) {
 			r.broken("it tests a variable by a subscript that runs a command")
 		}
 	}

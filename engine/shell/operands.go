@@ -255,7 +255,7 @@ func (p *patterns) supplied(args []arg) bool {
 		}
 		if name, ok := strings.CutPrefix(o, "--"); ok {
 			name, _, inline := strings.Cut(name, "=")
-			if word(p.longs, name) || word(p.none, name) || word(p.fileLongs, name) {
+			if begins(p.longs, name) || word(p.none, name) || begins(p.fileLongs, name) {
 				return true
 			}
 			if word(p.valueLongs, name) && !inline {
@@ -277,6 +277,12 @@ func (p *patterns) supplied(args []arg) bool {
 		}
 	}
 	return false
+}
+
+// begins reports whether name is one of the space-separated words of list, or the
+// beginning of one, as getopt_long(3) takes it.
+func begins(list, name string) bool {
+	return name != "" && (strings.HasPrefix(list, name) || strings.Contains(list, " "+name))
 }
 
 // optionValue finds where the value of an option begins that may be a path:

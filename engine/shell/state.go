@@ -188,7 +188,7 @@ func (st *state) move(dirs []string, lost bool) {
 
 // back is `cd -`.
 func (st *state) back() {
-	if st.old == nil {
+	if st.old == nil || st.get("OLDPWD") != nil {
 		st.away()
 		return
 	}

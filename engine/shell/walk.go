@@ -21,7 +21,11 @@ func (rd *Reader) Read(text string, env Env) *Program {
 	}
 	r := &all.reading
 	*r = reading{rd: rd, env: env, src: src, prog: p, limits: &all.limits, offset: -1}
+	all.limits.brackets = mayRunSubscripts(text)
 	r.stmts(stmts, &all.state, where{wrapper: -1})
+	if all.limits.subscript && all.limits.evaluates {
+		r.broken("it has a subscript that runs a command if it is evaluated")
+	}
 	if len(stmts) == 0 && p.Broken == "" {
 		p.Blank = true
 	}
@@ -51,6 +55,9 @@ type limits struct {
 	full         bool // no more is read
 	parens       bool // arithmetic has parentheses that are not its own
 	redirectOnly bool
+	brackets     bool // there may be subscripts that run a command
+	subscript    bool // some text is one
+	evaluates    bool // some variable is looked up by what another text says
 }
 
 const (
@@ -206,6 +213,9 @@ func (r *reading) command(s *syntax.Stmt, st *state, w where) {
 						}
 					}
 				}
+			}
+			if hijacks(it.Name.Value, "$") {
+				r.broken("a loop sets " + it.Name.Value + ", which changes what a command runs")
 			}
 			r.bind(st, it.Name.Value, vals, whole)
 		case *syntax.CStyleLoop:
@@ -376,7 +386,7 @@ func (r *reading) assign(a *syntax.Assign, st *state, w where, keep bool) {
 		if x == nil {
 			return
 		}
-		if runsSubscript(x) {
+		if r.runsSubscript(x, st) {
 			r.broken("a variable holds a subscript that runs a command when it is evaluated")
 		}
 		r.inside(x, st, w)
@@ -434,6 +444,7 @@ func (r *reading) assign(a *syntax.Assign, st *state, w where, keep bool) {
 		values, whole = values[:maxValues], false
 	}
 	for _, v := range values {
+		r.limits.subscript = r.limits.subscript || r.limits.brackets && subscriptRuns(v)
 		if len(v) > maxValue {
 			values, whole = nil, false
 			break
@@ -467,7 +478,16 @@ func (r *reading) declare(c *syntax.DeclClause, st *state, w where) {
 	if makesArray(words) && slices.ContainsFunc(c.Args, func(a *syntax.Assign) bool { return a.Value != nil && expands(a.Value) }) {
 		floors = append(floors, Floor{FloorOpaque, c.Variant.Value + " makes an array of a text that it expands"})
 	}
-	r.add(Unit{Text: r.slice(c), Words: words, Floors: floors}, w)
+	at := r.add(Unit{Text: r.slice(c), Words: words, Floors: floors}, w)
+	r.limits.evaluates = r.limits.evaluates || strings.HasPrefix(strings.Join(words[1:], " "), "-")
+	for i, a := range c.Args {
+		if a.Name == nil && a.Value != nil {
+			r.setsText(words[1+i], a.Value, st, at)
+		}
+	}
+	if refers(words) {
+		r.references(words, at)
+	}
 	for _, a := range c.Args {
 		r.assign(a, st, w, true)
 	}
@@ -558,6 +578,9 @@ func (r *reading) inside(x *syntax.Word, st *state, w where) {
 	if x == nil {
 		return
 	}
+	if r.limits.brackets && !r.limits.subscript && r.subscriptIn(x, st) {
+		r.limits.subscript = true
+	}
 	if len(x.Parts) == 1 && w.arith == 0 {
 		if _, ok := x.Parts[0].(*syntax.Lit); ok {
 			return
@@ -599,6 +622,7 @@ func (r *reading) part(p syntax.WordPart, st *state, w where) {
 		in.context, in.whole, in.literal, in.arith = ContextProcessSubstitution, nil, false, 0
 		r.stmts(p.Stmts, &own, in)
 	case *syntax.ParamExp:
+		r.limits.evaluates = r.limits.evaluates || p.Excl
 		r.arithmetic(p.Index, st, w)
 		if p.Slice != nil {
 			r.arithmetic(p.Slice.Offset, st, w)
@@ -613,6 +637,9 @@ func (r *reading) part(p syntax.WordPart, st *state, w where) {
 		if p.Exp != nil {
 			if p.Exp.Op == syntax.OtherParamOps && p.Exp.Word != nil && r.raw(p.Exp.Word) == "P" {
 				r.broken("it expands what a variable holds, as @P does")
+			}
+			if p.Param != nil && (p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull) && p.Exp.Word != nil && hijacks(p.Param.Value, r.raw(p.Exp.Word)) {
+				r.broken("it sets " + p.Param.Value + ", which changes what a command runs")
 			}
 			switch p.Exp.Op {
 			case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull,
@@ -668,7 +695,7 @@ func (r *reading) test(x syntax.TestExpr, st *state, w where) {
 		r.inside(x, st, w)
 		r.operand(x, st, -1, operandKind{})
 	case *syntax.BinaryTest:
-		r.subscripts(x, x.X, x.Y)
+		r.subscripts(x, st, x.X, x.Y)
 		r.test(x.X, st, w)
 		if y, ok := x.Y.(*syntax.Word); ok && x.Op == syntax.TsReMatch {
 			r.inside(y, st, w)
@@ -676,7 +703,7 @@ func (r *reading) test(x syntax.TestExpr, st *state, w where) {
 		}
 		r.test(x.Y, st, w)
 	case *syntax.UnaryTest:
-		r.subscripts(x, x.X)
+		r.subscripts(x, st, x.X)
 		r.test(x.X, st, w)
 	case *syntax.ParenTest:
 		r.test(x.X, st, w)
@@ -691,7 +718,11 @@ func (r *reading) redirect(d *syntax.Redirect, st *state, unit int, w where) {
 	if d.Hdoc != nil {
 		in := w
 		in.literal = true
+		subscript := r.limits.subscript
 		r.inside(d.Hdoc, st, in)
+		if unit < 0 || !word("read mapfile readarray", r.prog.Units[unit].Words[0]) {
+			r.limits.subscript = subscript // it stays text
+		}
 	}
 	if d.Word != nil && len(d.Word.Parts) == 1 {
 		if _, ok := d.Word.Parts[0].(*syntax.ProcSubst); ok {

@@ -307,6 +307,26 @@ func marked(s string, m mark) letters {
 	return l
 }
 
+// split is the words that bash splits l into, which blanks of a variable do that
+// is not quoted.
+func (l letters) split() []string {
+	if !strings.ContainsAny(l.text, " \t\n") || !slices.Contains(l.marks, filled) {
+		return []string{l.text}
+	}
+	var words []string
+	from := 0
+	for i := 0; i <= len(l.text); i++ {
+		if i < len(l.text) && (l.marks[i] != filled || strings.IndexByte(" \t\n", l.text[i]) < 0) {
+			continue
+		}
+		if i > from {
+			words = append(words, l.text[from:i])
+		}
+		from = i + 1
+	}
+	return words
+}
+
 // has reports whether l has a bare byte out of set.
 func (l letters) has(set string) bool {
 	for i := 0; i < len(l.text); i++ {
@@ -508,6 +528,9 @@ func (r *reading) tilde(l letters, st *state) (out letters, home, placed bool) {
 		}
 		return join(marked(dir, quoted), l.slice(end, len(l.text))), true, true
 	case "~+":
+		if st.get("PWD") != nil {
+			return l, false, false
+		}
 		if dir, ok := st.only(r.env.Cwd); ok {
 			return join(marked(dir, quoted), l.slice(end, len(l.text))), false, true
 		}

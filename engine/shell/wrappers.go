@@ -230,10 +230,12 @@ func (g *grammar) options(words []string, i *int, o *opened) bool {
 			return true
 		case strings.HasPrefix(w, "--"):
 			name, _, inline := strings.Cut(w[2:], "=")
+			typed := len(name)
+			name = g.full(name)
 			switch {
 			case name == g.programLong && name != "":
 				if inline {
-					o.program, o.skip = *i, len(name)+3
+					o.program, o.skip = *i, typed+3
 				} else if *i+1 < len(words) {
 					o.program = *i + 1
 				}
@@ -285,6 +287,31 @@ func (g *grammar) options(words []string, i *int, o *opened) bool {
 		}
 	}
 	return true
+}
+
+// full is the long option that name is the beginning of, as getopt_long(3) takes
+// it; name itself if there is none or more than one.
+func (g *grammar) full(name string) string {
+	if name == "" || word(g.longs, name) || word(g.switches, name) {
+		return name
+	}
+	found := ""
+	for _, list := range [...]string{g.longs, g.switches, g.programLong} {
+		for list != "" {
+			var w string
+			if w, list, _ = strings.Cut(list, " "); !strings.HasPrefix(w, name) {
+				continue
+			}
+			if w == name || found != "" && found != w {
+				return name
+			}
+			found = w
+		}
+	}
+	if found == "" {
+		return name
+	}
+	return found
 }
 
 func (g *grammar) guess(at int, words []string, o *opened) bool {
@@ -352,6 +379,7 @@ func plainGit(words []string) (out []string, ok bool) {
 func hijacks(name, value string) bool {
 	switch name {
 	case "PATH", "IFS", "BASH_ENV", "ENV", "CDPATH", "PS4", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS", "GLOBIGNORE",
+		"BASH_ALIASES", "BASH_CMDS",
 		"SSH_ASKPASS", "SUDO_ASKPASS", "SUDO_EDITOR", "LESSOPEN", "LESSCLOSE",
 		"PERL5OPT", "PERL5DB", "RUBYOPT", "PYTHONSTARTUP", "PYTHONHOME", "PYTHONBREAKPOINT", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS",
 		"RUSTC_WRAPPER", "RUSTC", "GCC_EXEC_PREFIX", "COMPILER_PATH", "NPM_CONFIG_SCRIPT_SHELL", "npm_config_script_shell":
