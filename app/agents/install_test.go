@@ -301,6 +301,23 @@ func TestStrictSettingsAreWarnedOf(t *testing.T) {
 	}
 }
 
+// What holds of a project's hooks only is told where they are a project's.
+func TestNotesOnProjects(t *testing.T) {
+	for _, agent := range []string{"gemini", "cursor"} {
+		d := newDesk(t)
+		for _, project := range []bool{false, true} {
+			args := []string{"hook", "install", agent}
+			if project {
+				args = append(args, "--project")
+			}
+			_, notes, code := d.nod("", args...)
+			if code != 0 || strings.Contains(notes, "a project's hooks run only in") != project {
+				t.Errorf("%q: exit %d: %s", args, code, notes)
+			}
+		}
+	}
+}
+
 func TestInstallKeepsABackup(t *testing.T) {
 	d := newDesk(t)
 	text := "{\n  \"model\": \"opus\"\n}\n"

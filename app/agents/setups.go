@@ -77,7 +77,7 @@ func ends(command commander, events ...string) []part {
 }
 
 func (a Gemini) setup(s site, _ Mode, command commander) setup {
-	return setup{
+	out := setup{
 		file: s.path("", ".gemini", ".gemini", "settings.json"),
 		parts: []part{
 			{[]string{"hooks", "BeforeTool"}, hookGroup{Matcher: ".*", Hooks: []hookCommand{
@@ -89,9 +89,12 @@ func (a Gemini) setup(s site, _ Mode, command commander) setup {
 		},
 		notes: []string{
 			"without a terminal Gemini CLI does not offer tools that its own policy would ask about: allow them there (a policy rule, or --yolo) and let Nod decide",
-			"a project's hooks run only in a folder that Gemini CLI trusts",
 		},
 	}
+	if s.Project != "" {
+		out.notes = append(out.notes, "a project's hooks run only in a folder that Gemini CLI trusts")
+	}
+	return out
 }
 
 func (a Copilot) setup(s site, _ Mode, command commander) setup {
@@ -159,7 +162,9 @@ func (a Cursor) setup(s site, _ Mode, command commander) setup {
 		}
 		out.parts = append(out.parts, part{[]string{"hooks", e}, h})
 	}
-	out.notes = []string{"a project's hooks run only in a workspace that Cursor trusts"}
+	if s.Project != "" {
+		out.notes = []string{"a project's hooks run only in a workspace that Cursor trusts"}
+	}
 	return out
 }
 
