@@ -236,10 +236,19 @@ func (r *Ruleset) Restricts(surface string) bool {
 
 // ResolveGroups decides an intent whose targets fall into groups, the most
 // specific first, as MCP targets do: the last match within the first group that
-// a rule matches decides, and a bare `*` only if nothing else matched.
-func (r *Ruleset) ResolveGroups(surface string, groups [][]string, grants Grants) Match {
+// a rule matches decides, and a bare `*` only if nothing else matched. It draws
+// on the work of its decision, w; nil: the intent is all of it.
+func (r *Ruleset) ResolveGroups(surface string, groups [][]string, grants Grants, w *Work) Match {
+	if w == nil {
+		w = NewWork()
+	}
+	n := 0
+	for _, g := range groups {
+		in := input{values: g}
+		n += in.bytes()
+	}
+	w.begin(n)
 	t := r.table(surface, false)
-	w := NewWork()
 	m := t.resolveGroups(groups, w)
 	m.Surface = surface
 	if m.Value == "" {

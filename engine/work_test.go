@@ -103,6 +103,26 @@ func TestWorkIsSharedAndNoneGoesWithout(t *testing.T) {
 	}
 }
 
+// So do the targets of an MCP call, which follow the path among its arguments.
+func TestGroupsDrawOnTheDecisionsWork(t *testing.T) {
+	r := policyOf(SurfaceMCP, 30_000, numbered("*a%a*b%b*c%c*"))
+	w := NewWork()
+	long := [][]string{{tangled(30_000)}}
+	for range 5 {
+		if m := r.ResolveGroups(SurfaceMCP, long, nil, w); !m.Limited || m.Action != Ask {
+			t.Fatalf("%v %q", m.Action, m.Pattern)
+		}
+	}
+	if n := used(w); n > maxWork+spareWork+5*ownWork {
+		t.Errorf("%d steps", n)
+	}
+	for value, want := range map[string]Action{"a2a b2b c2c": Deny, "a3a b3b c3c": Ask} {
+		if m := r.ResolveGroups(SurfaceMCP, [][]string{{"other"}, {value}}, nil, w); m.Action != want || m.Limited {
+			t.Errorf("%q: %v %q, limited: %v", value, m.Action, m.Pattern, m.Limited)
+		}
+	}
+}
+
 // What a limit leaves out is never allowed: a decision under it is the whole
 // one, a deny, or an ask that nothing answers but a person.
 func TestALimitNeverSoftens(t *testing.T) {

@@ -23,7 +23,7 @@ func (g *Gate) Explain(surface, value string) []engine.Step {
 			groups = [][]string{{value}}
 		}
 		q.Values = slices.Concat(groups...)
-		won = r.Rules.ResolveGroups(surface, groups, nil)
+		won = r.Rules.ResolveGroups(surface, groups, nil, &r.work)
 	case engine.SurfaceBash:
 		if home := pattern.ExpandHome(value, g.Home); home != value {
 			q.Values = append(q.Values, home)

@@ -41,7 +41,7 @@ func (r *run) mcp() {
 		}
 	}
 	t := r.mcpTargets()
-	m := r.Rules.ResolveGroups(engine.SurfaceMCP, t.groups, r.Grants)
+	m := r.Rules.ResolveGroups(engine.SurfaceMCP, t.groups, r.Grants, &r.work)
 	c := Check{Gate: engine.SurfaceMCP, Value: m.Value, Unit: -1, Intent: Intent{Surface: engine.SurfaceMCP, MatchValues: []string{m.Value}}}
 	c.from(&m)
 	if s := t.suggest(m.Value); s != "" {

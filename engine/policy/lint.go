@@ -165,7 +165,7 @@ func (p *Policy) unreachable(opt engine.Options) Errors {
 					values := []string{pattern.ExpandHome(ex, opt.Home)}
 					var m engine.Match
 					if s.Surface == engine.SurfaceMCP {
-						m = rules.ResolveGroups(s.Surface, [][]string{values}, nil)
+						m = rules.ResolveGroups(s.Surface, [][]string{values}, nil, nil)
 					} else {
 						m = rules.Resolve(&engine.Query{Surface: s.Surface, Values: values})
 					}
