@@ -13,6 +13,7 @@ func PatternMatches(surface, text, value string, opt Options) bool {
 	if path {
 		value = normalPattern(value, opt).text
 		value = opt.Flavour.Fold(value)
+		return e.match(value) || e.match(place(value))
 	}
 	if e.match(value) {
 		return true

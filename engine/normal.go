@@ -50,6 +50,18 @@ func normalPattern(written string, opt Options) normal {
 	return n
 }
 
+// place is a pattern for one place without its final slash: `dir/` is the
+// directory however a call writes it. Behind a wildcard the slash says more.
+func place(text string) string {
+	if !pattern.IsLiteral(text) || strings.HasSuffix(text, ":/") {
+		return text
+	}
+	if short, ok := strings.CutSuffix(text, "/"); ok && short != "" {
+		return short
+	}
+	return text
+}
+
 func isAbsolute(p string, f pattern.Flavour) bool {
 	return strings.HasPrefix(p, "/") || f == pattern.Windows && len(p) >= 3 && p[1] == ':' && p[2] == '/'
 }

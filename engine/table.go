@@ -376,11 +376,11 @@ func (r *Ruleset) compile(e *entry, path bool) {
 		return
 	}
 	n := normalPattern(e.rule.Pattern, r.opt)
-	e.pat = pattern.Compile(n.text, r.opt.Flavour)
+	e.pat = pattern.Compile(place(n.text), r.opt.Flavour)
 	if n.climbs != "" {
 		e.outside = strings.TrimSuffix(r.opt.Flavour.Fold(r.opt.Cwd), "/")
 		if e.action != Allow {
-			alt := pattern.Compile(n.climbs, r.opt.Flavour)
+			alt := pattern.Compile(place(n.climbs), r.opt.Flavour)
 			e.alt = &alt
 		}
 	}

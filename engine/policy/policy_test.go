@@ -516,6 +516,7 @@ func TestLint(t *testing.T) {
 		{"not shadowed: a bare star on mcp decides only if nothing else does", `{"permission": {"mcp": {"exa:*": {"action": "allow", "match": ["exa:search"]}, "*": "ask"}}}`, nil},
 		{"nor one on a surface pattern", `{"permission": {"mcp": {"exa:*": "deny"}, "mc*": "ask"}}`, nil},
 		{"shadowed on mcp by a wider rule", `{"permission": {"mcp": {"exa:*": "deny", "ex*": "ask"}}}`, []string{"it never counts"}},
+		{"an example with a final slash", `{"permission": {"read": {"src/": {"action": "ask", "match": ["src/", "src", "./src"], "not_match": ["src/a"]}}}}`, nil},
 		{"an example by the home directory", `{"permission": {"bash": {"~/bin/x *": {"action": "ask", "match": ["~/bin/x a", "/home/u/bin/x"]}}}}`, nil},
 		{"written twice", `{"yoloMode": true, "yoloMode": false}`, []string{"written twice"}},
 	}
