@@ -47,7 +47,7 @@ func (Disk) Read(name string) ([]byte, error) {
 
 // absent tells a file that is not there from one that cannot be reached. A
 // plain file where a directory would be means that there is none; a link that
-// leads nowhere means that one was meant. What is absent is fs.ErrNotExist itself,
+// leads nowhere, be it the file's or a directory's, means that one was meant. What is absent is fs.ErrNotExist itself,
 // and found without errors.Is, which takes a hundredth of a check here.
 func absent(name string, link bool, err error) error {
 	cause := err
@@ -57,11 +57,34 @@ func absent(name string, link bool, err error) error {
 	missing := os.IsNotExist(cause)
 	switch {
 	case missing && link:
-		return fmt.Errorf("%s is a symbolic link to nothing", name)
-	case missing || cause == syscall.ENOTDIR && !link:
+		return errors.New("it is a symbolic link to nothing")
+	case missing:
+		return none(filepath.Dir(name))
+	case cause == syscall.ENOTDIR && !link:
 		return fs.ErrNotExist
 	}
 	return err
+}
+
+// none is fs.ErrNotExist for what is not in dir, unless dir or one above is a
+// link that leads nowhere.
+func none(dir string) error {
+	for {
+		info, err := os.Lstat(dir)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			if _, err = os.Stat(dir); os.IsNotExist(err) {
+				return fmt.Errorf("%s is a symbolic link to nothing", dir)
+			}
+		}
+		above := filepath.Dir(dir)
+		switch {
+		case err == nil, above == dir:
+			return fs.ErrNotExist
+		case !os.IsNotExist(err):
+			return err
+		}
+		dir = above
+	}
 }
 
 // Dirs are the directories that policy comes from.
