@@ -224,8 +224,17 @@ func TestBrokenPolicyIsTold(t *testing.T) {
 		t.Fatal("not trusted")
 	}
 	out, errs, code = h.run("", "check", "bash", "ls")
-	if code != exit.Asks || !strings.Contains(errs, "every allow asks") || !strings.Contains(out, "so every allow asks") {
+	if code != exit.Asks || !strings.Contains(errs, "every allow asks") || !strings.Contains(out, "says allow, but a policy file is broken, so it asks") {
 		t.Errorf("exit %d\n%s\n%s", code, errs, out)
+	}
+	h.write(nodGlobal, "{")
+	h.write(peerGlobal, `{"permission": {"bash": {"*": "allow", "rm *": "deny"}}}`)
+	h.write("project/.nod/policy.jsonc", "{}")
+	if out, errs, code := h.run("", "check", "bash", "ls"); code != exit.Asks || !strings.Contains(errs, "everything asks that is not denied") || !strings.Contains(out, "so it asks") {
+		t.Errorf("exit %d\n%s\n%s", code, errs, out)
+	}
+	if out, _, code := h.run("", "check", "bash", "rm x"); code != exit.Denied {
+		t.Errorf("exit %d\n%s", code, out)
 	}
 }
 

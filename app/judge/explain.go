@@ -137,7 +137,7 @@ func because(c *gate.Check, home string) string {
 		}
 		return fmt.Sprintf("it always asks, whatever a rule allows: %s %s", visible.Line(why, 200), c.Pattern)
 	case c.Rule == nil && c.Origin == engine.OriginFailClosed:
-		return "a policy file is broken, so everything asks that no other file decides"
+		return "no rule matches, and a policy file is broken, so it asks"
 	case c.Rule == nil && c.Why != "":
 		return visible.Line(c.Why, 200)
 	case c.Rule == nil:
@@ -148,7 +148,7 @@ func because(c *gate.Check, home string) string {
 		s = fmt.Sprintf("no rule for %s matches, so the default %s counts (%s)", visible.Line(c.Gate, 80), quote(c.Rule.Surface), ruleAt(c.Rule, home))
 	}
 	if c.Origin == engine.OriginFailClosed {
-		s += ", which says " + c.Rule.Action.String() + ", but a policy file is broken, so every allow asks"
+		s += ", which says " + c.Rule.Action.String() + ", but a policy file is broken, so it asks"
 	}
 	if c.Matched != "" && c.Matched != c.Value {
 		s += ", as " + quote(c.Matched)

@@ -210,7 +210,7 @@ func (env Env) Tell(p *policy.Policy, project string) {
 		fmt.Fprintln(env.Stderr, f.Err)
 		what := "every allow asks until this is mended"
 		if f.Origin == engine.OriginGlobal {
-			what = "everything asks that no other file decides"
+			what = "everything asks that is not denied, or decided by a project's or an agent's file"
 		}
 		fmt.Fprintf(env.Stderr, "nod: %s is broken: %s\n", f.Name, what)
 	}
