@@ -194,6 +194,12 @@ func (p *Place) ResolveIn(text, base string) Path {
 
 	f.Named = append(make([]string, 0, 4), f.Absolute)
 	rel, in := p.below(f.Absolute, p.cwd)
+	if !in && root != p.cwd {
+		if rel, in = p.below(f.Absolute, root); in {
+			// The project reached by its real name.
+			f.Named = add(f.Named, p.named(rel))
+		}
+	}
 	if in {
 		f.Named = add(f.Named, rel)
 	}
@@ -212,9 +218,8 @@ func (p *Place) ResolveIn(text, base string) Path {
 		f.Real = []string{real}
 		if inside {
 			f.Real = add(f.Real, realRel)
-			if !in {
-				// The project reached by its real name.
-				f.Real = add(f.Real, strings.TrimSuffix(p.cwd, "/")+"/"+realRel)
+			if root != p.cwd {
+				f.Real = add(f.Real, p.named(realRel))
 			}
 		}
 		if p.same(real, f.Absolute, root) {
@@ -234,6 +239,14 @@ func (p *Place) ResolveIn(text, base string) Path {
 		f.External, f.Unplaced = true, true
 	}
 	return f
+}
+
+// named is a path relative to the project, by the name that the project goes by.
+func (p *Place) named(rel string) string {
+	if rel == "." {
+		return p.cwd
+	}
+	return strings.TrimSuffix(p.cwd, "/") + "/" + rel
 }
 
 // same reports whether real is what abs becomes by following the links that

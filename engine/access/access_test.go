@@ -110,6 +110,11 @@ func TestForms(t *testing.T) {
 		{"/p", "/p", "in", []string{"/p/in", "in"}, []string{"/p/src/a", "src/a"}, nil},
 		{"/p", "/p", "l", []string{"/p/l", "l"}, []string{"/o/s"}, nil},
 		{"/w", "/w", "src/a", []string{"/w/src/a", "src/a", "/p/src/a"}, nil, nil},
+		{"/w", "/w", "/p/src/a", []string{"/p/src/a", "/w/src/a", "src/a"}, nil, nil},
+		{"/w", "/w", "/p/in", []string{"/p/in", "/w/in", "in"}, []string{"/p/src/a", "src/a", "/w/src/a"}, nil},
+		{"/w", "/w", "in", []string{"/w/in", "in"}, []string{"/p/src/a", "src/a", "/w/src/a"}, nil},
+		{"/w", "/w", "/p", []string{"/p", "/w", "."}, nil, nil},
+		{"/w", "/w", "../o/s", []string{"/o/s", "../o/s"}, nil, nil},
 		{"/p", "/p", ".", []string{"/p", "."}, nil, nil},
 	} {
 		p := New(disk, "/home/u", tt.cwd, pattern.Posix)
