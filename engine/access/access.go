@@ -41,12 +41,13 @@ type Place struct {
 	cwd     string // the project, absolute and normalised, slashes only
 	flavour pattern.Flavour
 
-	first  [12]seen // what was looked at, as long as it is little
-	firsts int
-	more   map[string]Kind // and what came after
-	real   string          // cwd with links followed; empty: not yet looked up
-	lists  map[string]listing
-	steps  int // taken so far, of maxSteps
+	first    [12]seen // what was looked at, as long as it is little
+	firsts   int
+	more     map[string]Kind // and what came after
+	real     string          // cwd with links followed; empty: not yet looked up
+	homeReal string          // home with links followed, likewise
+	lists    map[string]listing
+	steps    int // taken so far, of maxSteps
 }
 
 // What following paths may cost for one call, so that no number of words, links
@@ -230,6 +231,14 @@ func (p *Place) ResolveIn(text, base string) Path {
 			f.Real = nil
 		}
 	}
+	if home := p.byHome(f.Absolute); home != "" {
+		f.Named = add(f.Named, home)
+	}
+	if len(f.Real) > 0 {
+		if home := p.byHome(real); home != "" {
+			f.Real = add(f.Real, home)
+		}
+	}
 	if f.Folder {
 		f.Named = slashed(f.Named)
 		f.Real = slashed(f.Real)
@@ -247,6 +256,36 @@ func (p *Place) named(rel string) string {
 		return p.cwd
 	}
 	return strings.TrimSuffix(p.cwd, "/") + "/" + rel
+}
+
+// byHome is a place below the home directory by the name that this goes by, if
+// abs calls it by another: where /home is a link, shells and kernels tell the
+// directory that it leads to.
+func (p *Place) byHome(abs string) string {
+	if _, in := p.below(abs, p.home); in || p.home == "" {
+		return ""
+	}
+	if p.homeReal == "" {
+		p.homeReal = p.canonical(p.home)
+	}
+	rel, in := p.below(abs, p.homeReal)
+	switch {
+	case !in || p.homeReal == "/":
+		return ""
+	case rel == ".":
+		return p.home
+	}
+	return strings.TrimSuffix(p.home, "/") + "/" + rel
+}
+
+// IsHome reports whether a place is the home directory, by any name.
+func (p *Place) IsHome(place string) bool {
+	return p.home != "" && (place == strings.TrimSuffix(p.home, "/") || p.byHome(place) == p.home)
+}
+
+// IsProject reports whether a place is the project, by any name.
+func (p *Place) IsProject(place string) bool {
+	return p.cwd != "" && (place == p.cwd || place == p.cwdReal())
 }
 
 // same reports whether real is what abs becomes by following the links that

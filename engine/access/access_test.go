@@ -125,6 +125,39 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// TestHomeByAnotherName: where a link leads to the home directory, a path by its
+// real name is held against rules that say ~ too.
+func TestHomeByAnotherName(t *testing.T) {
+	files := tree{"/var": "/", "/var/home": "/", "/var/home/u": "/", "/var/home/u/p": "/", "/home": "var/home", "/var/home/u/p/key": "/var/home/u/.ssh/id"}
+	for _, tt := range []struct {
+		cwd, text   string
+		named, real []string
+	}{
+		{"/var/home/u/p", "../.ssh/id", []string{"/var/home/u/.ssh/id", "../.ssh/id", "/home/u/.ssh/id"}, nil},
+		{"/var/home/u/p", "/home/u/.ssh/id", []string{"/home/u/.ssh/id"}, []string{"/var/home/u/.ssh/id", "/home/u/.ssh/id"}},
+		{"/var/home/u/p", "key", []string{"/var/home/u/p/key", "key", "/home/u/p/key"}, []string{"/var/home/u/.ssh/id", "/home/u/.ssh/id"}},
+		{"/home/u/p", "x", []string{"/home/u/p/x", "x", "/var/home/u/p/x"}, nil},
+		{"/var/home/u/p", "..", []string{"/var/home/u", "..", "/home/u"}, nil},
+		{"/var/home/u/p", "/var/home/u2/x", []string{"/var/home/u2/x"}, nil},
+	} {
+		p := New(files, "/home/u", tt.cwd, pattern.Posix)
+		f := p.Resolve(tt.text)
+		if !slices.Equal(f.Named, tt.named) || !slices.Equal(f.Real, tt.real) {
+			t.Errorf("%s in %s: named %q, real %q", tt.text, tt.cwd, f.Named, f.Real)
+		}
+		for place, want := range map[string]bool{"/home/u": true, "/var/home/u": true, "/var/home": false, "/home/u/p": false} {
+			if p.IsHome(place) != want {
+				t.Errorf("%s is the home directory: %v", place, !want)
+			}
+		}
+		for place, want := range map[string]bool{tt.cwd: true, "/var/home/u/p": true, "/var/home/u": false} {
+			if p.IsProject(place) != want {
+				t.Errorf("%s is the project %s: %v", place, tt.cwd, !want)
+			}
+		}
+	}
+}
+
 func TestClean(t *testing.T) {
 	p := New(nil, "/home/u", "/p", pattern.Posix)
 	for in, want := range map[string]string{

@@ -221,6 +221,15 @@ func (r *run) resolvePath(surface string, f *access.Path, path bool) engine.Matc
 	return m
 }
 
+// suggestPath proposes a pattern for a place: no more than itself where it is
+// the home directory or the project, by whatever name.
+func (r *run) suggestPath(place string) string {
+	if r.place.IsHome(place) || r.place.IsProject(place) {
+		return suggest.Exact(place)
+	}
+	return suggest.Path(place, r.Home, r.place.Cwd())
+}
+
 // pathGrants are the grants that would answer the paths that are not allowed;
 // nil if one of them has none.
 func (r *run) pathGrants(paths []PathCheck) []engine.Grant {
@@ -236,9 +245,9 @@ func (r *run) pathGrants(paths []PathCheck) []engine.Grant {
 		case f.Absolute == "":
 			text = suggest.Literal(f.Typed)
 		case len(f.Real) > 0:
-			text = suggest.Path(f.Boundary, r.Home, r.place.Cwd())
+			text = r.suggestPath(f.Boundary)
 		default:
-			text = suggest.Path(f.Absolute, r.Home, r.place.Cwd())
+			text = r.suggestPath(f.Absolute)
 		}
 		if text == "" {
 			return nil

@@ -270,3 +270,33 @@ func TestPaths(t *testing.T) {
 	)
 	runLines(t, lines)
 }
+
+// TestHomeBehindALink: rules and suggestions know the home directory by both of
+// its names.
+func TestHomeBehindALink(t *testing.T) {
+	w := newWorld(t, `{"read":"allow","ls":"allow","bash":"allow","external_directory":{"*":"ask","~/dev/*":"allow"},"path":{"~/.ssh/*":"deny"}}`, "@ROOT/h -> @HOME", "@HOME/dev/x", "@HOME/.ssh/id")
+	w.gate.Home = w.root + "/h"
+	w.gate.Rules = engine.Compile(w.gate.Rules.Layers(), engine.Options{Home: w.gate.Home, Cwd: w.cwd})
+	path := func(tool, p string) *gate.Outcome {
+		return w.gate.Decide(gate.Call{Tool: tool, Input: map[string]any{"path": w.in(p)}})
+	}
+	for _, p := range []string{"~/.ssh/id", "@ROOT/h/.ssh/id", "@HOME/.ssh/id", "../home/.ssh/id"} {
+		if got := path("read", p); got.Action != engine.Deny {
+			t.Errorf("%s: %s", p, got.Action)
+		}
+		if got := w.bash("cat " + p); got.Action != engine.Deny {
+			t.Errorf("cat %s: %s", p, got.Action)
+		}
+	}
+	for _, p := range []string{"~/dev/x", "@HOME/dev/x"} {
+		if got := path("read", p); got.Action != engine.Allow {
+			t.Errorf("%s: %s", p, got.Action)
+		}
+	}
+	for _, p := range []string{"~", "../home", "@HOME/"} {
+		got := path("ls", p)
+		if asks := got.Asks(); len(asks) != 1 || len(asks[0].Suggestion) != 1 || asks[0].Suggestion[0].Pattern != w.home {
+			t.Errorf("%s: %s, %+v", p, got.Action, asks)
+		}
+	}
+}
