@@ -5,6 +5,7 @@ import (
 
 	"github.com/nod-agents/nod/engine"
 	"github.com/nod-agents/nod/engine/pattern"
+	"github.com/nod-agents/nod/engine/shell"
 )
 
 // Explain lists the rules that match a value on a surface in the order they
@@ -37,13 +38,18 @@ func (g *Gate) Explain(surface, value string) []engine.Step {
 			won = r.Rules.Resolve(&q)
 			break
 		}
-		f := r.place.Resolve(clean)
-		r.within(surface, &f)
-		q.Path, q.Values, q.Strict = !engine.IsPathSurface(surface), f.Values(), f.Strict
-		if family(surface) == engine.SurfaceExternalDirectory {
-			won = r.boundary(surface, &f)
-		} else {
-			won = r.resolvePath(surface, &f, q.Path)
+		q.Path, q.Values = !engine.IsPathSurface(surface), nil
+		for i, t := range r.places(value, clean, shell.Unknown) {
+			f := &t.facts
+			r.within(surface, f)
+			q.Values, q.Strict = append(q.Values, f.Values()...), append(q.Strict, f.Strict...)
+			m := r.resolvePath(surface, f, q.Path)
+			if family(surface) == engine.SurfaceExternalDirectory {
+				m = r.boundary(surface, f)
+			}
+			if i == 0 || m.Action.Stricter(won.Action) {
+				won = m
+			}
 		}
 	}
 	return explicit(surface, r.Rules.TraceTo(&q, &won))

@@ -36,8 +36,7 @@ func (r *run) mcp() {
 	for _, key := range [...]string{"arguments", "args"} {
 		typed := pathArgument(r.input[key])
 		if clean := r.place.Clean(typed); clean != "" {
-			f := r.place.Resolve(clean)
-			r.pathGates(&token{typed: typed, facts: f, dir: direction(engine.SurfaceMCP), why: unplaced(&f)}, false)
+			r.pathGates(r.places(typed, clean, direction(engine.SurfaceMCP)), engine.SurfaceMCP)
 		}
 	}
 	t := r.mcpTargets()

@@ -23,28 +23,53 @@ func (r *run) tool(tool string) {
 		r.add(c)
 		return
 	}
-	f := r.place.Resolve(clean)
-	r.within(tool, &f)
-	dir := direction(tool)
-	if tool == "read" {
-		r.skillRead(&f)
+	places := r.places(typed, clean, direction(tool))
+	for i := range places {
+		f := &places[i].facts
+		r.within(tool, f)
+		if tool == "read" {
+			r.skillRead(f)
+		}
 	}
-	t := token{typed: typed, facts: f, dir: dir, why: unplaced(&f)}
-	r.pathGates(&t, f.External && !f.Unplaced && readOnly(tool) && r.infrastructure(&f))
+	r.pathGates(places, tool)
 
-	c := Check{Gate: tool, Surface: tool, Value: typed, Unit: -1}
-	m := r.resolvePath(tool, &f, !engine.IsPathSurface(tool))
-	r.doubt(&t, tool, &m)
-	c.from(&m)
-	c.Why = t.because(&m)
-	c.Paths = []PathCheck{{Typed: typed, Facts: f, Surface: tool, Match: m}}
-	c.Intent = Intent{Surface: tool, MatchValues: f.Values(), Boundary: f.Boundary}
+	c := Check{Gate: tool, Surface: tool, Value: typed, Unit: -1, Paths: make([]PathCheck, 0, len(places))}
+	for i := range places {
+		t := &places[i]
+		m := r.resolvePath(tool, &t.facts, !engine.IsPathSurface(tool))
+		r.doubt(t, tool, &m)
+		c.Paths = append(c.Paths, PathCheck{Typed: typed, Facts: t.facts, Surface: tool, Match: m})
+		c.Limited = c.Limited || m.Limited
+		if i == 0 || m.Action.Stricter(c.Action) {
+			c.from(&m)
+			c.Why = t.because(&m)
+			c.Intent = Intent{Surface: tool, MatchValues: t.facts.Values(), Boundary: t.facts.Boundary}
+		}
+	}
 	if engine.IsPathSurface(tool) {
 		c.Suggestion = r.pathGrants(c.Paths)
 	} else {
 		c.Suggestion = []engine.Grant{{Surface: tool, Pattern: "*"}}
 	}
 	r.add(c)
+}
+
+// places are what the path of a tool may mean. Some tools take each `..` out of
+// the text before they open it, others leave that to the kernel, which goes up
+// from where a link before it leads; where the two differ, both count.
+func (r *run) places(typed, clean string, dir shell.Direction) []token {
+	f := r.place.Resolve(clean)
+	list := []token{{typed: typed, facts: f, dir: dir, why: unplaced(&f)}}
+	if strings.Contains(clean, "..") {
+		text := f.Absolute
+		if f.Folder {
+			text += "/"
+		}
+		if plain := r.place.Resolve(text); plain.Boundary != f.Boundary {
+			list = append(list, token{typed: typed, facts: plain, dir: dir, why: unplaced(&plain)})
+		}
+	}
+	return list
 }
 
 // within adds what is in the directory that a tool searches.
@@ -77,14 +102,21 @@ func directed(family string, d shell.Direction) string {
 	return family
 }
 
-// pathGates are the path and the external_directory gate of one path.
-func (r *run) pathGates(t *token, exempt bool) {
-	list := []token{*t}
-	r.pathGate(list, t.typed)
-	if !exempt {
-		r.boundaryGate(list, t.typed)
+// pathGates are the path and the external_directory gate of what the path of a
+// tool may mean.
+func (r *run) pathGates(list []token, tool string) {
+	typed := list[0].typed
+	r.pathGate(list, typed)
+	outside := list
+	if readOnly(tool) {
+		outside = slices.DeleteFunc(slices.Clone(list), func(t token) bool {
+			return t.facts.External && !t.facts.Unplaced && r.infrastructure(&t.facts)
+		})
 	}
-	r.guardPath(t)
+	r.boundaryGate(outside, typed)
+	for i := range list {
+		r.guardPath(&list[i])
+	}
 }
 
 // token is one path of a call with its direction.

@@ -179,6 +179,9 @@ func TestUnits(t *testing.T) {
 		"env --split-str='rm x'", "env -S 'rm\\_x'", "env -S '-i -u A' rm x", "env --chd d --unse A rm x", "timeout --sig KILL --fore 5 rm x", "xargs --max-a 1 rm", "nice --adj 5 rm x", "script --comm 'rm x' f", "flock --wai 1 f rm x", "strace -o '|rm x' ls", "strace -o!rm ls",
 		"echo rm x | bash /dev/../dev/stdin", "cd /dev; echo rm x | bash stdin", "cd /dev/fd && bash 0 <<< 'rm x'", "source -- /dev/stdin <<< 'rm x'", ". -- <(echo rm x)",
 		"e=-exec; find . $e rm {} \\;", "e='-exec rm {} +'; find . $e", "find . {-exec,rm,x,\\;}", "x=-c; bash $x 'rm x'", "x=-c; bash \"$x\" 'rm x'", "x=bash; $x -c 'rm x'", "x='rm x'; bash -c \"$x\"", "for x in -i 'rm x'; do env $x; done", "x='sh -c'; sudo $x 'rm x'",
+		"tar -cf a x --checkpoint=1 --checkpoint-action=exec='rm x'", "tar -I 'rm x' -cf a x", "tar -I'rm x' -cf a x", "tar -xf a --to-com 'rm x'", "tar --use-compress-program='rm x' -cf a x", "tar cIf 'rm x' a x", "split --filter 'rm x' f", "sort --compress-program=rm f", "rsync -ae 'rm x' a h:b", "rsync --rsh='rm x' a h:b", "ssh -o ProxyCommand='rm x' h", "ssh -oproxycommand='rm x' h", "scp -o 'LocalCommand rm x' a h:",
+		"git rebase -x 'rm x' main", "git rebase -ix 'rm x' main", "git rebase --exec='rm x' main", "git -C d rebase --exec 'rm x' main", "git difftool -yx 'rm x' a", "git grep -O'rm x' a", "git ls-remote --upload-pack='rm x' .", "git push --receive-pack 'rm x' .", "git archive --remote=. --exec='rm x' HEAD", "git submodule --quiet foreach 'rm x'", "git bisect run rm x", "git filter-branch --tree-filter 'rm x' HEAD", "git config alias.z '!rm x'", "git config --global alias.z '!rm x'",
+		"sed '1e rm x' f", "sed -ne 'p;1!e rm x' f", "sed '/a/,$e rm x' f", "sed -E 's/[/]/x/;e rm x' f", "sed --expr='1e rm x' f", "sed 'a\\\nb\ne rm x' f", "awk 'BEGIN{system(\"rm x\")}'", "awk \"{print | \\\"rm x\\\"}\"", "awk -F: '{ \"rm x\" | getline }' f", "gawk -v a=b '/\\/\"/{print |& \"rm x\"}'", "gawk --source 'BEGIN{system( \"rm \" f)}'",
 		"sudo --weird rm x", "xargs --weird 3 rm x", "timeout --weird 5 rm x", "command -p -- rm x", "coproc x { sudo rm x; }",
 		"ls $(sudo rm x)", "echo \"$(timeout 1 rm x)\"", "time { rm x; }", "time (sudo rm x)", "time", "exec 3<f; rm x",
 	} {
@@ -193,10 +196,13 @@ func TestUnits(t *testing.T) {
 		"cat <<< 'rm x'", "echo $'rm x'", "echo \\$\\(rm x\\)", "# rm x", "ls # rm x", "man rm", "which rm", "type rm", "command -v rm", "command -V rm", "rmx", "rm_x y", "xrm y", "rm-x", "echo \"\\$(rm x)\"",
 		"for rm in a b; do ls; done", "rm=1", "X='rm x'", "case rm in rm) ls;; esac", "[[ rm == x ]]", "git rm x", "npm rm x", "echo {rm,x}", "A=rm ls", "export rm=1", "alias rm=ls",
 		"find . -name rm", "grep rm f", "f=rm", "trap - INT", "trap '' INT", "trap", "trap -p", "trap 2", "source rm", "exec 2>&1", "exec >o", "bash rm", "sh ./rm", "bash -x rm -c", "set -- rm x", "shift",
+		"tar -I zstd -cf rm x", "tar cf rm x", "tar -cf a x --checkpoint=10 --checkpoint-action=dot", "rsync -ae 'ssh -p 22' rm h:b", "ssh -o StrictHostKeyChecking=no h rm", "split --filter='gzip > $FILE' rm", "git rebase -x 'go test' rm", "git config user.name rm", "git config alias.x rm", "git config core.pager less", "git grep -O rm", "git submodule status rm",
+		"sed 's/e rm x//' f", "sed '/^e rm x/d' f", "sed -i 's|a|rm x|g;y/e/ /' f", "sed ':a;N;$!ba;s/\\n/ /g' f", "sed 'a\\\ne rm x' f", "awk '{print \"rm x\"}' f", "awk '$1 == \"a\" || \"rm x\"' f", "awk '{print $1 \" | \" $2}' rm", "awk '/\"|\"rm x/' f", "d=src; find $d -name rm",
 	} {
 		lines = append(lines, line{policy: denyRm, command: c, want: "allow"})
 	}
 	for _, c := range []string{
+		"git rebase -x make main", "git rebase -x \"$X\" main", "git config core.pager evil", "git config --add core.hooksPath h", "git config alias.z '!make'", "git -c protocol.ext.allow=always fetch", "git bisect run make",
 		"make", "ls; make", "ls && make", "ls | make", "(make)", "{ make; }", "if ls; then make; fi", "echo $(make)", "cat <(make)", "git -c core.pager=x status; make", "! make", "time ls",
 		"PATH=x ls", "LD_PRELOAD=x git status", "LD_AUDIT=x ls", "BASH_ENV=x ls", "IFS=x ls", "GIT_SSH=x git fetch", "GIT_SSH_COMMAND=x git fetch", "GIT_EXTERNAL_DIFF=x git diff", "GIT_PAGER=evil git log", "PATH=x; ls", "export PATH=x; ls", "declare -x LD_PRELOAD=x; ls", "NODE_OPTIONS='--require x' npm test", "A=1 LD_LIBRARY_PATH=x ls", "PROMPT_COMMAND=x ls", "ENV=x ls", "DYLD_INSERT_LIBRARIES=x ls", "GIT_CONFIG_COUNT=1 git status",
 		"$X", "$X ls", "${X} ls", "\"$X\" ls", "l$X", "$(echo ls)", "`echo ls`", "l* x", "[l]s", "l?", "$@", "$1 x", "${X:-ls} x", "$((1)) x", "\"$(which ls)\" x", "~bob/ls", "/tmp/ls", "./ls", "../ls x", "\"./git\" status",
@@ -232,7 +238,8 @@ func TestPaths(t *testing.T) {
 		"cat '.env'", "cat \".env\"", "cat .\"env\"", "cat .e\\nv", "cat $'.env'", "cat $'\\56env'", "cat $\".env\"", "cat \".\"'env'",
 		"F=.env; cat $F", "F=.env; cat \"$F\"", "F=.env && cat ${F}", "export F=.env; cat $F", "F=env; cat .$F", "F=.en; cat ${F}v", "local F=.env; cat $F", "F=a F=.env; cat $F", "for f in a .env; do cat $f; done", "F='a .env'; cat $F", "A=(a .env); cat ${A[1]}", "A=(a .env); cat \"${A[@]}\"", "F=a; F+=/.env; cat $F", "if x; then F=.env; else F=a; fi; cat $F", "F=${X:-.env}; cat $F", "cat ${X-.env}", "cat ${X:=.env}", "cat ${X:+.env}", "cat \"${X:-.env}\"", "F=$HOME/.env; cat $F", "D=a; cat $D/.env", "cat $X/.env", "cat $X.env", "ls > $X.env", "F=.env; cat <$F", "F=x.env; ls > \"$F\"", "f() { cat $1; }; F=.env; f; cat $F",
 		"git show HEAD:.env", "git show main:a/.env", "git diff HEAD -- .env", "git add .env", "git -C sub show HEAD:.env", "git cat-file -p HEAD:x/.env", "git checkout HEAD~1 -- .env", "git blame .env", "git log -p .env",
-		"sed --expr=p .env", "sed --expr p .env", "grep --rege=x .env", "grep --rege x .env", "grep --fil .env a", "grep x .env", "grep -e x .env", "grep -f .env a", "grep -f.env a", "grep --file=.env a", "grep --file .env a", "grep -A 3 x .env", "grep -rn x .env", "grep -ne x .env", "grep --regexp=x .env", "grep --regexp x .env", "grep -- x .env", "grep -v -- x .env", "egrep x .env", "fgrep x .env", "rg -g '*' x .env", "rg -e x .env", "rg --files .env x/.env", "sed s/a/b/ .env", "sed -i s/a/b/ .env", "sed -i '' s/a/b/ .env", "sed -i.bak s/a/b/ .env", "sed -n -e p .env", "sed -ne p .env", "sed -f .env a", "sed --expression=p .env", "awk 1 .env", "awk -F: 1 .env", "awk -F : 1 .env", "awk -v a=b 1 .env", "awk -f .env a", "awk -f p.awk .env", "gawk 1 .env", "nawk 1 .env", "sd a b .env", "sd -s a b .env", "sd -f i a b .env", "/bin/grep x .env", "sudo grep x .env", "xargs grep x .env",
+		"sort -o x.env a", "sort -rox.env a", "sort --out=x.env a", "shuf a --output x.env", "curl -so x.env u", "wget -O x.env u", "tar -czf x.env a", "tar cf x.env a", "tar --file x.env -c a", "find . -fprint0 x.env", "git diff --output=x.env", "truncate -s 0 x.env",
+		"sed -n 'w x.env' a", "sed 's|a|b|gw x.env' a", "sed -n '1r x.env' a", "awk '{print > \"x.env\"}' a", "awk '{printf \"a\" >> \"x.env\"}' a", "awk '{getline l < \"x.env\"}' a", "sed --expr=p .env", "sed --expr p .env", "grep --rege=x .env", "grep --rege x .env", "grep --fil .env a", "grep x .env", "grep -e x .env", "grep -f .env a", "grep -f.env a", "grep --file=.env a", "grep --file .env a", "grep -A 3 x .env", "grep -rn x .env", "grep -ne x .env", "grep --regexp=x .env", "grep --regexp x .env", "grep -- x .env", "grep -v -- x .env", "egrep x .env", "fgrep x .env", "rg -g '*' x .env", "rg -e x .env", "rg --files .env x/.env", "sed s/a/b/ .env", "sed -i s/a/b/ .env", "sed -i '' s/a/b/ .env", "sed -i.bak s/a/b/ .env", "sed -n -e p .env", "sed -ne p .env", "sed -f .env a", "sed --expression=p .env", "awk 1 .env", "awk -F: 1 .env", "awk -F : 1 .env", "awk -v a=b 1 .env", "awk -f .env a", "awk -f p.awk .env", "gawk 1 .env", "nawk 1 .env", "sd a b .env", "sd -s a b .env", "sd -f i a b .env", "/bin/grep x .env", "sudo grep x .env", "xargs grep x .env",
 		"[ -f .env ]", "[[ -f .env ]]", "[[ ! -e .env ]]", "[[ a -nt .env ]]", "test -s .env", "[[ -f a && -f .env ]]", "if [ -r .env ]; then ls; fi",
 		"source .env", ". ./.env", "bash .env", "bash -c 'cat .env'", "sh -c \"cat .env\"", "eval cat .env", "eval 'cat .env'", "sudo cat .env", "env cat .env", "timeout 5 cat .env", "find . -exec cat .env \\;", "xargs -a .env ls", "env -S 'cat .env'", "watch cat .env", "bash <<< 'cat .env'", "bash <<A\ncat .env\nA", "trap 'cat .env' EXIT", "flock .env ls", "nice cat .env", "su -c 'cat .env'", "time cat .env", "bash -c 'ls > x.env'", "echo 'cat .env' | sh",
 		"cd a && cat .env", "cd .. && cat .env", "cd $D && cat .env", "cd $D && cat x.env", "cd $D && cat a/.env", "cd $D && ls > x.env", "pushd a; cat .env",
@@ -243,10 +250,12 @@ func TestPaths(t *testing.T) {
 		"cat .envrc", "cat .env.example", "cat env", "echo https://x/.env", "curl https://h/a.env", "X=.env", "X=.env ls", "echo 'x .env y'", "git commit -m 'fix .env'", "grep .env a", "grep -e .env a", "grep -rn .env", "grep --regexp=.env a", "sed s/.env/x/ a", "rg .env", "awk /.env/ a", "sd .env x a", "cat <<A\n.env\nA", "cat <<< .env", "# .env", "ls # .env", "npm i @a/x.env", "echo a=.env", "make X=a/.env", "cat x.env", "git show HEAD", "git push o main:x", "ls 2>&1", "cat <&3", "exec 3>&-", "cat *.env", "grep -A3 .env a", "sed -n '/.env/p' a", "sed -e s/.env/x/ a", "awk -F .env 1 a", "grep -m 1 .env a", "rg -g .env x", "case .env in x) ls;; esac",
 	)
 	add(noEnv, "deny", []string{"x.env", "d/y.env", "link -> x.env", "dl -> d", "z"},
-		"cat x.env", "cat *.env", "cat x.*", "cat *", "cat ?.env", "cat [x].env", "cat [!a].env", "cat d/*", "cat */*", "cat d/y.*", "cat */y.env", "cat link", "cat li*", "cat dl/y.env", "cat dl/*", "cd d && cat y.env", "cd d; cat *", "cd d\ncat y*", "cd dl && cat y.env", "cd d && cat ../x.env", "cd d && cat ../*", "for f in *; do cat $f; done", "cat {x,y}.env", "ls > *.env", "ls > x.en?", "bash -c 'cat *.env'", "cat \"x\".env", "cat \"x.\"*", "G='*.env'; cat $G", "cat [[:alpha:]].env", "cat [[:alpha:]x].env", "grep a *.env", "cat .//x.env", "cd ./d/.. && cat x.env", "cd d && cd .. && cat x.env", "cd d && cd - && cat x.env", "pushd d && popd && cat x.env", "(cd d; cat y.env)", "{ cd d; cat y.env; }", "cd d || exit; cat y.env", "cd d || true; cat y.env", "if cd d; then cat y.env; fi", "cd d && if true; then cat y.env; fi", "! cd d; cat y.env", "true && cd d && cat y.env", "cd -P d && cat y.env", "cd -- d && cat y.env", "cd -L d; cat y.env", "\"cd\" d; cat y.env", "command cd d; cat y.env", "builtin cd d && cat y.env", "D=d; cd $D; cat y.env", "cd @CWD/d; cat y.env", "cd $PWD/d; cat y.env", "for i in 1; do cd d; done; cat y.env", "while true; do cd d; break; done; cat y.env", "f() { cd d; }; f; cat y.env", "f() { cat y.env; }; cd d; f", "eval 'cd d'; cat y.env", "case a in a) cd d;; esac; cat y.env", "cd d > /dev/null; cat y.env", "cd d 2>&1 && cat y.env", "X=1 cd d; cat y.env", "cd d/ && cat y.env", "cd ./d && cat y.env", "cd 'd' && cat y.env", "cd d && cat ./y.env", "cd d && cat $PWD/y.env", "cd d && cat ~+/y.env", "cd z/../d && cat y.env", "cat d/../x.env", "cat z/../x.env",
+		"cat x.env", "cat *.env", "cat x.*", "cat *", "cat ?.env", "cat [x].env", "cat [!a].env", "cat d/*", "cat */*", "cat d/y.*", "cat */y.env", "cat @(x).env", "cat !(z)", "cat ./!(z)", "cat d/*(y|z).env", "cat x.+([env])", "cat < ?(x.)env", "for f in !(z); do cat $f; done",
+		"shopt -s nocaseglob; cat X.*", "shopt -s nocaseglob; cat D/[Y].*", "shopt -s globstar; cat **/y.*", "shopt -s globstar; cat ./**", "bash -O nocaseglob -c 'cat X.E*'", "cat link", "cat li*", "cat dl/y.env", "cat dl/*", "cd d && cat y.env", "cd d; cat *", "cd d\ncat y*", "cd dl && cat y.env", "cd d && cat ../x.env", "cd d && cat ../*", "for f in *; do cat $f; done", "cat {x,y}.env", "ls > *.env", "ls > x.en?", "bash -c 'cat *.env'", "cat \"x\".env", "cat \"x.\"*", "G='*.env'; cat $G", "cat [[:alpha:]].env", "cat [[:alpha:]x].env", "grep a *.env", "cat .//x.env", "cd ./d/.. && cat x.env", "cd d && cd .. && cat x.env", "cd d && cd - && cat x.env", "pushd d && popd && cat x.env", "(cd d; cat y.env)", "{ cd d; cat y.env; }", "cd d || exit; cat y.env", "cd d || true; cat y.env", "if cd d; then cat y.env; fi", "cd d && if true; then cat y.env; fi", "! cd d; cat y.env", "true && cd d && cat y.env", "cd -P d && cat y.env", "cd -- d && cat y.env", "cd -L d; cat y.env", "\"cd\" d; cat y.env", "command cd d; cat y.env", "builtin cd d && cat y.env", "D=d; cd $D; cat y.env", "cd @CWD/d; cat y.env", "cd $PWD/d; cat y.env", "for i in 1; do cd d; done; cat y.env", "while true; do cd d; break; done; cat y.env", "f() { cd d; }; f; cat y.env", "f() { cat y.env; }; cd d; f", "eval 'cd d'; cat y.env", "case a in a) cd d;; esac; cat y.env", "cd d > /dev/null; cat y.env", "cd d 2>&1 && cat y.env", "X=1 cd d; cat y.env", "cd d/ && cat y.env", "cd ./d && cat y.env", "cd 'd' && cat y.env", "cd d && cat ./y.env", "cd d && cat $PWD/y.env", "cd d && cat ~+/y.env", "cd z/../d && cat y.env", "cat d/../x.env", "cat z/../x.env",
 	)
+	add(noEnv, "deny", []string{".env", "z"}, "shopt -s dotglob; cat *", "shopt -s dotglob nullglob\ncat [.a]env", "cat @(.env|z)")
 	add(noEnv, "allow", []string{"x.env", "d/y.env", "d/n", "z"},
-		"cat z", "cat z*", "cat \"*.env\"", "cat '*'", "cat \\*", "cd d; cat n", "cd d && cat n*", "(cd d); cat y", "cat *.txt", "cat .e*", "cat d/n", "ls d", "cd d", "echo x", "cat [z]",
+		"cat @(z)", "cat d/@(n|m)", "cat !(x|d)t", "shopt -s globstar; cat **/n*", "awk '$1 > \"x.env\"' z", "sed 's/w x.env/z/' z", "cat z", "cat z*", "cat \"*.env\"", "cat '*'", "cat \\*", "cd d; cat n", "cd d && cat n*", "(cd d); cat y", "cat *.txt", "cat .e*", "cat d/n", "ls d", "cd d", "echo x", "cat [z]",
 	)
 	// Words and the catch-all.
 	add(pathAsk, "ask", []string{"f", "d/"},
@@ -298,5 +307,41 @@ func TestHomeBehindALink(t *testing.T) {
 		if asks := got.Asks(); len(asks) != 1 || len(asks[0].Suggestion) != 1 || asks[0].Suggestion[0].Pattern != w.home {
 			t.Errorf("%s: %s, %+v", p, got.Action, asks)
 		}
+	}
+}
+
+// TestDotsBehindALink: a tool may take `..` out of the text of a path, or leave
+// it to the kernel, so both places count.
+func TestDotsBehindALink(t *testing.T) {
+	const rules = `{"read":"allow","write":"allow","mine":"allow","mcp":"allow","bash":"allow","path":{"*":"allow","*/o/d/k":"deny"},"external_directory":"ask"}`
+	w := newWorld(t, rules, "s/t/f", "in -> s/t", "out -> @ROOT/x", "d -> @ROOT/o/d", "d2 -> s/t", "@ROOT/o/d/k", "@ROOT/o/k", "@ROOT/x/f", "@ROOT/o/d/l -> @ROOT/o")
+	for path, want := range map[string]engine.Action{
+		"in/../out/f": engine.Ask,   // by the text it is in x, outside; the kernel looks in s
+		"in/../f":     engine.Allow, // in the project either way
+		"d/../f":      engine.Ask,   // by the kernel it is in o
+		"d/l/../k":    engine.Deny,  // by the text it is d/k
+		"d/k":         engine.Deny,
+		"s/../in/f":   engine.Allow,
+	} {
+		for _, tool := range []string{"read", "write", "mine"} {
+			if got := w.gate.Decide(gate.Call{Tool: tool, Input: map[string]any{"path": path}}); got.Action != want {
+				t.Errorf("%s %s: %s, want %s", tool, path, got.Action, want)
+			}
+		}
+		if got := w.gate.Decide(gate.Call{Tool: "mcp", Input: map[string]any{"tool": "a:b", "arguments": map[string]any{"path": path}}}); got.Action != want {
+			t.Errorf("mcp %s: %s, want %s", path, got.Action, want)
+		}
+	}
+	if got := w.bash("cat in/../out/f"); got.Action != engine.Allow {
+		t.Errorf("a shell leaves it to the kernel: %s", got.Action)
+	}
+	decides := ""
+	for _, s := range w.gate.Explain("path_read", "d/l/../k") {
+		if s.Wins {
+			decides = s.Rule.Pattern
+		}
+	}
+	if decides != "*/o/d/k" {
+		t.Errorf("explained by %q", decides)
 	}
 }
