@@ -89,6 +89,11 @@ func (r *run) skillRead(f *access.Path) {
 			name, m = other, n
 		}
 	}
+	for i := range r.out.Checks {
+		if r.out.Checks[i].Value == name {
+			return // said for the other place that the path may mean
+		}
+	}
 	c := Check{Gate: engine.SurfaceSkill, Value: name, Unit: -1, Intent: Intent{Surface: engine.SurfaceSkill, MatchValues: []string{name}}}
 	c.from(&m)
 	if s := suggest.Exact(name); s != "" {
