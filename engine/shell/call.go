@@ -382,6 +382,8 @@ type used struct {
 func (r *reading) unwrap(base string, x *execution, words []string, st *state, in where, at int) used {
 	args := x.args
 	r.evaluated(base, args, words, st, in, at)
+	r.texts(base, args, words, 1, st, in, at)
+	r.scripts(base, args, words, st, in, at)
 	switch {
 	case base == "git":
 		r.gitConfig(args, words, st, in, at)
@@ -457,10 +459,11 @@ func (r *reading) unwrap(base string, x *execution, words []string, st *state, i
 		r.payload(text, st, in, at, a.start, false)
 		if base == "env" && o.program+1 < len(args) {
 			// env -S puts what follows behind the words of the string.
+			all := []string{text}
 			for _, w := range words[o.program+1:] {
-				text += " " + requoted(w)
+				all = append(all, requoted(w))
 			}
-			r.payload(text, st, in, -1, a.start, false)
+			r.payload(strings.Join(all, " "), st, in, -1, a.start, false)
 		}
 		return used{o.program, o.program + 1}
 	case o.command == 0:
@@ -519,10 +522,20 @@ func (r *reading) filledIn(args []arg, words []string, st *state, in where) {
 	if r.mute > 0 || !slices.ContainsFunc(args, func(a arg) bool { return variable(a.w) }) {
 		return
 	}
-	variants := 1
 	values := make([][]letters, len(args))
+	values[0] = r.values(args[0].w, st)
+	if !slices.ContainsFunc(values[0], func(l letters) bool {
+		results, _ := l.braces()
+		fields := results[0].split()
+		return len(fields) > 0 && runsOthers(baseName(fields[0]))
+	}) {
+		return
+	}
+	variants := 1
 	for i, a := range args {
-		values[i] = r.values(a.w, st)
+		if i > 0 {
+			values[i] = r.values(a.w, st)
+		}
 		variants = max(variants, len(values[i]))
 	}
 	for v := range variants {
@@ -583,8 +596,11 @@ func runsOthers(name string) bool {
 	case "git", "command", "builtin", "exec", "busybox", "toybox", "eval", "trap", "source", ".", "find", "gfind", "bfs", "fd", "fdfind":
 		return true
 	}
-	_, ok := wrapper(name)
-	return ok || isShell(name)
+	if _, ok := wrapper(name); ok || isShell(name) {
+		return true
+	}
+	_, ok := takesTexts(name)
+	return ok
 }
 
 // inner reads the command in args[from:to] and tells its wrapper, the unit at.
@@ -751,7 +767,9 @@ func (r *reading) shell(base string, x *execution, words []string, st *state, in
 			case 's':
 				input = input || o[0] == '-'
 			case 'o', 'O':
-				i++
+				if i++; i < len(words) {
+					r.limits.globs |= globOption(words[i])
+				}
 			}
 		}
 	}
@@ -984,6 +1002,9 @@ func (r *reading) effect(base string, x *execution, st *state, w where) func() {
 		}
 		return nil
 	case "shopt":
+		for _, a := range args[1:] {
+			r.limits.globs |= globOption(a.raw)
+		}
 		if len(args) > 1 && slices.ContainsFunc(args[1:], func(a arg) bool { return a.raw == "cdable_vars" }) {
 			return func() { r.bind(st, "CDPATH", nil, false) } // which makes it lead elsewhere as well
 		}

@@ -351,7 +351,8 @@ func (r *reading) subscripts(x syntax.TestExpr, st *state, operands ...syntax.Te
 // gitConfig reads the settings that git is given on its command line: some name
 // a program that it runs, and an alias is one.
 func (r *reading) gitConfig(args []arg, words []string, st *state, in where, at int) {
-	for i := 1; i < len(words) && strings.HasPrefix(words[i], "-"); i++ {
+	i := 1
+	for ; i < len(words) && strings.HasPrefix(words[i], "-"); i++ {
 		w := words[i]
 		name, value, inline := strings.Cut(w, "=")
 		setting := ""
@@ -391,6 +392,7 @@ func (r *reading) gitConfig(args []arg, words []string, st *state, in where, at 
 			r.floor(at, FloorIndirection, "setting "+key+" changes what git runs")
 		}
 	}
+	r.gitTexts(args, words, i, st, in, at)
 }
 
 // gitRuns reports whether git-config(1) has a setting name a program that git
@@ -414,6 +416,8 @@ func gitRuns(section, rest, value string) bool {
 		return hijacks("EDITOR", value)
 	case "include", "includeif":
 		return true
+	case "protocol":
+		return rest == "ext.allow"
 	}
 	if strings.HasSuffix(last, "command") || strings.HasSuffix(last, "cmd") {
 		return true

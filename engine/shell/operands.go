@@ -54,10 +54,71 @@ func patternCommand(name string) (patterns, bool) {
 // creates reports whether a command makes or replaces what its operands name.
 func creates(name string) bool {
 	switch name {
-	case "touch", "cp", "mv", "tee", "ln", "mkdir", "install":
+	case "touch", "cp", "mv", "tee", "ln", "mkdir", "install", "truncate":
 		return true
 	}
 	return false
+}
+
+// outputs is how a command is told the file that it writes.
+type outputs struct {
+	shorts string // short options with the file
+	longs  string // long ones
+	values string // other short options with a value
+	words  string // find's own
+}
+
+// outputOptions are from sort(1), shuf(1), tar(1), curl(1), wget(1), find(1) and
+// git(1).
+func outputOptions(name string) (outputs, bool) {
+	switch name {
+	case "sort":
+		return outputs{shorts: "o", longs: "output", values: "kStT"}, true
+	case "shuf":
+		return outputs{shorts: "o", longs: "output", values: "ein"}, true
+	case "tar", "gtar":
+		return outputs{shorts: "f", longs: "file", values: "bCTXgIFKLNVH"}, true
+	case "curl":
+		return outputs{shorts: "ocD", longs: "output cookie-jar dump-header trace trace-ascii", values: "AbCdEeFHKmPQrTtuUwxXyYz"}, true
+	case "wget":
+		return outputs{shorts: "Oao", longs: "output-document output-file append-output", values: "AbBDeiIlPQRtTUwX"}, true
+	case "find", "gfind", "bfs":
+		return outputs{words: "-fprint -fprint0 -fprintf -fls"}, true
+	case "git":
+		return outputs{longs: "output"}, true
+	}
+	return outputs{}, false
+}
+
+// option finds the file in the option w: skip bytes are before it, or it is the
+// next word.
+func (o *outputs) option(w string) (skip int, next bool) {
+	if word(o.words, w) {
+		return 0, true
+	}
+	if long, ok := strings.CutPrefix(w, "--"); ok {
+		long, value, inline := strings.Cut(long, "=")
+		switch {
+		case !word(o.longs, long) && (len(long) < 3 || !begins(o.longs, long)):
+		case inline && value != "":
+			return len(long) + 3, false
+		default:
+			return 0, !inline
+		}
+		return 0, false
+	}
+	for j := 1; j < len(w) && o.shorts != ""; j++ {
+		switch {
+		case strings.IndexByte(o.shorts, w[j]) < 0 && strings.IndexByte(o.values, w[j]) < 0:
+		case strings.IndexByte(o.values, w[j]) >= 0, w[j+1:] == "-":
+			return 0, false
+		case j+1 < len(w):
+			return j + 1, false
+		default:
+			return 0, true
+		}
+	}
+	return 0, false
 }
 
 // recursive reports whether a command goes into directories that it is given.
@@ -110,6 +171,7 @@ func (r *reading) operands(name string, args []arg, inner used, st *state, unit 
 	if name == "git" {
 		gitSub = gitCommand(args)
 	}
+	out, writes := outputOptions(name)
 	options := true
 	for i := 1; i < len(args); i++ {
 		if i >= inner.from && i < inner.to {
@@ -143,6 +205,20 @@ func (r *reading) operands(name string, args []arg, inner used, st *state, unit 
 					continue
 				}
 			}
+			if writes {
+				o := operandKind{certain: true}
+				skip, next := out.option(a.raw)
+				if o.skip = skip; skip > 0 {
+					r.operand(a.w, st, unit, o)
+					continue
+				}
+				if next && i+1 < len(args) {
+					if i++; args[i].raw != "-" {
+						r.operand(args[i].w, st, unit, o)
+					}
+					continue
+				}
+			}
 			if v := optionValue(a.raw); v > 0 {
 				k := k
 				k.skip, k.certain = v, false
@@ -158,6 +234,13 @@ func (r *reading) operands(name string, args []arg, inner used, st *state, unit 
 			k := k
 			k.skip, k.certain = 3, true
 			r.operand(a.w, st, unit, k)
+			continue
+		}
+		if i == 1 && (name == "tar" || name == "gtar") && strings.HasSuffix(a.raw, "f") && len(args) > 2 {
+			// The old style: the archive follows.
+			if i++; args[i].raw != "-" {
+				r.operand(args[i].w, st, unit, operandKind{certain: true})
+			}
 			continue
 		}
 		if gitSub != "" && revisions(gitSub) {
@@ -406,7 +489,7 @@ func (r *reading) value(l letters, typed string, w *syntax.Word, st *state, unit
 			o.Typed = text
 			l.marks = nil
 		}
-		if len(text) > 1 && text[0] == '@' {
+		if len(text) > 1 && text[0] == '@' && (l.marks == nil || l.marks[0] < starred) {
 			rest := text[1:]
 			if c := rest[0]; c != '/' && c != '.' && c != '~' {
 				if strings.Contains(rest, "/") {
@@ -446,6 +529,13 @@ func (r *reading) value(l letters, typed string, w *syntax.Word, st *state, unit
 		o.Unplaced = true
 	}
 	r.note(o, st)
+	if o.Glob != "" && r.limits.globs != 0 {
+		for _, g := range variants(o.Glob, r.limits.globs) {
+			p := o
+			p.Glob = g
+			r.note(p, st)
+		}
+	}
 	// `-v ../x:/y` and its like: the first of two places.
 	if head, _, ok := strings.Cut(text, ":"); ok && !k.redirect && head != "" && strings.IndexByte("./~", head[0]) >= 0 {
 		p := o

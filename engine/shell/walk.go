@@ -55,6 +55,7 @@ type limits struct {
 	full         bool // no more is read
 	parens       bool // arithmetic has parentheses that are not its own
 	redirectOnly bool
+	globs        globs
 	brackets     bool // there may be subscripts that run a command
 	subscript    bool // some text is one
 	evaluates    bool // some variable is looked up by what another text says

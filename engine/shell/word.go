@@ -18,6 +18,8 @@ const (
 	quoted              // typed, quoted
 	filled              // from an unquoted variable that is known: wildcards are active
 	unknown             // stands for an expansion that is not known
+	starred             // an extended pattern such as `@(a|b)`: taken for any text
+	dotted              // the same, for any text with a dot in front
 )
 
 // spelled is a word after quote removal, with a mark for each byte.
@@ -294,9 +296,34 @@ func (r *reading) append(c *choices, p syntax.WordPart, st *state, inQuotes bool
 	case *syntax.CmdSubst, *syntax.ProcSubst:
 		// What is inside is read as commands; here only its place counts.
 		c.add("$(...)", unknown)
+	case *syntax.ExtGlob:
+		text := r.slice(p)
+		if list := alternatives(p); list != nil && len(list)*len(c.list) <= maxValues {
+			marks := make([]mark, len(list)) // all bare
+			c.split(list, marks)
+			return
+		}
+		if strings.IndexByte(text, '.') < 0 {
+			c.add(text, starred)
+			return
+		}
+		c.split([]string{text, text}, []mark{starred, dotted})
 	default:
 		c.add(r.slice(p), unknown)
 	}
+}
+
+// alternatives are the patterns that `@(a|b)` or `?(a|b)` stands for; nil if they
+// are not simple.
+func alternatives(g *syntax.ExtGlob) []string {
+	if g.Op != syntax.GlobOne && g.Op != syntax.GlobZeroOrOne || strings.ContainsAny(g.Pattern.Value, "()[\\'\"") {
+		return nil
+	}
+	list := strings.Split(g.Pattern.Value, "|")
+	if g.Op == syntax.GlobZeroOrOne {
+		list = append(list, "")
+	}
+	return list
 }
 
 func marked(s string, m mark) letters {
@@ -362,11 +389,21 @@ func (l letters) count(c byte) int {
 // glob is l as a pattern whose quoted special characters are escaped; empty if
 // it has no active wildcard.
 func (l letters) glob() string {
-	if !strings.ContainsAny(l.text, "*?[") || !l.has("*?") && !l.bracketed() {
+	extended := slices.ContainsFunc(l.marks, func(m mark) bool { return m >= starred })
+	if !extended && (!strings.ContainsAny(l.text, "*?[") || !l.has("*?") && !l.bracketed()) {
 		return ""
 	}
 	var b strings.Builder
 	for i := 0; i < len(l.text); i++ {
+		if m := l.marks[i]; m >= starred {
+			if i == 0 || l.marks[i-1] != m {
+				if m == dotted {
+					b.WriteByte('.')
+				}
+				b.WriteByte('*')
+			}
+			continue
+		}
 		active := l.marks[i] == bare || l.marks[i] == filled
 		if !active && strings.IndexByte(`*?[]\`, l.text[i]) >= 0 || active && l.text[i] == '\\' {
 			b.WriteByte('\\')

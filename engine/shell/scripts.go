@@ -1,0 +1,269 @@
+package shell
+
+import "strings"
+
+// Programs of sed and awk are no paths, but some of their commands run a command
+// or open a file, and say which in so many words: `sed '1e x'`, `awk '{print |
+// "x"}'`. Those are read here. What such a program computes is not.
+
+// scripts reads the programs that sed and awk are given.
+func (r *reading) scripts(base string, args []arg, words []string, st *state, in where, at int) {
+	p, ok := patternCommand(base)
+	if !ok || p.count != 1 || !word("sed awk gawk nawk mawk", base) {
+		return
+	}
+	one := func(i int, text string) {
+		if text == "" {
+			return
+		}
+		s := script{r: r, base: base, text: text, arg: args[i], st: st, in: in, at: at}
+		if base == "sed" {
+			s.sed()
+		} else {
+			s.awk()
+		}
+	}
+	given := p.supplied(args)
+	for i := 1; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case len(w) < 2 || w[0] != '-':
+			if !given {
+				one(i, w)
+			}
+			return
+		case w == "--":
+			if !given && i+1 < len(words) {
+				one(i+1, words[i+1])
+			}
+			return
+		case strings.HasPrefix(w, "--"):
+			name, value, inline := strings.Cut(w[2:], "=")
+			switch {
+			case len(name) > 1 && begins(p.longs, name) && inline:
+				one(i, value)
+			case len(name) > 1 && begins(p.longs, name) && i+1 < len(words):
+				i++
+				one(i, words[i])
+			case (word(p.valueLongs, name) || word(p.fileLongs, name)) && !inline:
+				i++
+			}
+			continue
+		}
+		for j := 1; j < len(w); j++ {
+			c := w[j : j+1]
+			own := strings.Contains(p.flags, c)
+			if !own && !strings.Contains(p.values+p.files, c) {
+				continue
+			}
+			if j+1 < len(w) {
+				if own {
+					one(i, w[j+1:])
+				}
+			} else if i++; own && i < len(words) {
+				one(i, words[i])
+			}
+			break
+		}
+	}
+}
+
+// script is a program of sed or awk being read.
+type script struct {
+	r    *reading
+	base string
+	text string
+	at   int // the unit
+	arg  arg
+	st   *state
+	in   where
+}
+
+func (s *script) runs(text string) {
+	s.r.payload(text, s.st, s.in, s.at, s.arg.start, false)
+}
+
+func (s *script) opens(file string, d Direction) {
+	if file != "" {
+		s.r.value(letters{text: file}, file, s.arg.w, s.st, s.at, operandKind{dir: d, certain: true, redirect: true})
+	}
+}
+
+// sed reads commands as the manual of GNU sed has them, and stops at what is none.
+func (s *script) sed() {
+	t, i := s.text, 0
+	brackets := true
+	line := func() string { // the rest of it
+		from := i
+		for i < len(t) && t[i] != '\n' {
+			i++
+		}
+		return strings.TrimLeft(t[from:i], " \t")
+	}
+	part := func(end byte, regex bool) { // up to end, which a backslash or brackets may hide
+		for ; i < len(t) && t[i] != end; i++ {
+			switch {
+			case t[i] == '\\':
+				i++
+			case t[i] == '[' && regex && brackets:
+				n := bracket(t[i:])
+				brackets = n > 0 // where one does not end, none does
+				i += max(n-1, 0)
+			}
+		}
+		i++
+	}
+	skip := func(set string) {
+		for i < len(t) && strings.IndexByte(set, t[i]) >= 0 {
+			i++
+		}
+	}
+	for {
+		skip(" \t\n;{}")
+		for i < len(t) && (strings.IndexByte("0123456789$,~+! \t/", t[i]) >= 0 || t[i] == '\\') { // addresses
+			switch t[i] {
+			case '/':
+				i++
+				part('/', true)
+				skip("IM")
+			case '\\':
+				if i += 2; i > len(t) {
+					return
+				}
+				part(t[i-1], true)
+				skip("IM")
+			default:
+				i++
+			}
+		}
+		if i >= len(t) {
+			return
+		}
+		c := t[i]
+		i++
+		switch c {
+		case '{', '}', ';', '=', 'd', 'D', 'g', 'G', 'h', 'H', 'n', 'N', 'p', 'P', 'x', 'z', 'F':
+		case 'q', 'Q', 'l', 'L':
+			skip(" \t0123456789")
+		case '#':
+			line()
+		case ':', 'b', 't', 'T', 'v':
+			for i < len(t) && t[i] != '\n' && t[i] != ';' {
+				i++
+			}
+		case 'a', 'i', 'c':
+			for i < len(t) && t[i] != '\n' {
+				if t[i] == '\\' {
+					i++
+				}
+				i++
+			}
+		case 'r', 'R':
+			s.opens(line(), Read)
+		case 'w', 'W':
+			s.opens(line(), Write)
+		case 'e':
+			if text := line(); text != "" {
+				s.runs(text)
+			} else {
+				s.r.floor(s.at, FloorOpaque, "sed runs what it reads as a program")
+			}
+		case 's', 'y':
+			if i >= len(t) {
+				return
+			}
+			i++
+			end := t[i-1]
+			part(end, c == 's')
+			part(end, false)
+			for c == 's' && i < len(t) && strings.IndexByte("gpiImMew0123456789", t[i]) >= 0 {
+				i++
+				switch t[i-1] {
+				case 'e':
+					s.r.floor(s.at, FloorOpaque, "sed runs what it makes as a program")
+				case 'w':
+					s.opens(line(), Write)
+				}
+			}
+		default:
+			return
+		}
+	}
+}
+
+// bracket is how long the bracket expression is that text starts with; 0 if it
+// does not end.
+func bracket(text string) int {
+	i := 1
+	if strings.HasPrefix(text[i:], "^") {
+		i++
+	}
+	if strings.HasPrefix(text[i:], "]") {
+		i++
+	}
+	for ; i < len(text); i++ {
+		if text[i] == ']' {
+			return i + 1
+		}
+		if strings.HasPrefix(text[i:], "[:") {
+			end := strings.Index(text[i:], ":]")
+			if end < 0 {
+				return 0
+			}
+			i += end + 1
+		}
+	}
+	return 0
+}
+
+// awk reads the strings that stand where a command or a file does.
+func (s *script) awk() {
+	t := s.text
+	before := func(i int) string { return strings.TrimRight(t[:i], " \t") }
+	printing := false // since the statement began
+	for i := 0; i < len(t); i++ {
+		switch t[i] {
+		case '#':
+			for i+1 < len(t) && t[i+1] != '\n' {
+				i++
+			}
+		case ';', '{', '}', '\n':
+			printing = false
+		case 'p':
+			printing = printing || strings.HasPrefix(t[i:], "print")
+		case '/':
+			if b := before(i); b == "" || strings.IndexByte("(,{;!~&|\n=:?}", b[len(b)-1]) >= 0 {
+				for i++; i < len(t) && t[i] != '/' && t[i] != '\n'; i++ {
+					if t[i] == '\\' {
+						i++
+					}
+				}
+			}
+		case '"':
+			from := i
+			for i++; i < len(t) && t[i] != '"'; i++ {
+				if t[i] == '\\' {
+					i++
+				}
+			}
+			if i >= len(t) {
+				return
+			}
+			text := t[from+1 : i]
+			b, after := before(from), strings.TrimLeft(t[i+1:], " \t")
+			plain := func() string {
+				return strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n", `\t`, "\t", `\/`, "/").Replace(text)
+			}
+			switch b = strings.TrimSuffix(b, "&"); {
+			case strings.HasSuffix(b, "|") && !strings.HasSuffix(b, "||"),
+				strings.HasPrefix(after, "|") && !strings.HasPrefix(after, "||"),
+				strings.HasSuffix(b, "(") && strings.HasSuffix(strings.TrimRight(b[:len(b)-1], " \t"), "system"):
+				s.runs(plain())
+			case strings.HasSuffix(b, ">") && printing:
+				s.opens(plain(), Write)
+			case strings.HasSuffix(b, "<") && strings.Contains(b[max(0, len(b)-200):], "getline"):
+				s.opens(plain(), Read)
+			}
+		}
+	}
+}
