@@ -15,11 +15,13 @@ import (
 // rules, then its units. tool is bash or a tool that is judged as bash.
 func (r *run) bash(tool, command, workdir string) {
 	base := r.place.Cwd()
-	var dir *access.Path
+	var dirs []token
 	if clean := r.place.Clean(workdir); clean != "" {
-		f := r.place.Resolve(clean)
-		dir = &f
-		base = f.Absolute
+		dirs = r.places(workdir, clean, shell.Unknown)
+		base = dirs[0].facts.Absolute
+		for i := range dirs {
+			dirs[i].why = "" // it is a directory to be in, whatever is in it
+		}
 	}
 	p := r.reader.Read(command, shell.Env{Home: r.Home, Cwd: base, Windows: r.Flavour == pattern.Windows})
 	r.out.Program, r.out.Command, r.out.Workdir = p, command, workdir
@@ -27,8 +29,8 @@ func (r *run) bash(tool, command, workdir string) {
 	var few [8]token
 	tokens := r.tokens(few[:0], p, base)
 	boundary := tokens
-	if dir != nil {
-		boundary = append([]token{{typed: workdir, facts: *dir}}, tokens...)
+	if len(dirs) > 0 {
+		boundary = append(dirs, tokens...)
 	}
 	whole := strings.TrimSpace(command)
 	gates := 0 // that come before the units

@@ -25,3 +25,16 @@ func TestSkillOfBothPlaces(t *testing.T) {
 		}
 	}
 }
+
+// TestWorkdirOfBothPlaces: so may the directory that a shell tool is run in.
+func TestWorkdirOfBothPlaces(t *testing.T) {
+	w := newWorld(t, `{"bash":"allow"}`, "s/t/f", "in -> s/t", "out -> @ROOT/x", "d -> @ROOT/o/d", "@ROOT/x/f", "@ROOT/o/d/k")
+	w.gate.ShellTools = map[string]gate.ShellTool{"run": {Command: "c", Workdir: "d"}}
+	for dir, want := range map[string]engine.Action{
+		"in/../out": engine.Ask, "d/..": engine.Ask, "in/..": engine.Allow, "s/../in": engine.Allow, "out": engine.Ask, "": engine.Allow,
+	} {
+		if got := w.gate.Decide(gate.Call{Tool: "run", Input: map[string]any{"c": "ls", "d": dir}}); got.Action != want {
+			t.Errorf("in %q: %s, want %s", dir, got.Action, want)
+		}
+	}
+}
