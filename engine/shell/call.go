@@ -99,6 +99,7 @@ type execution struct {
 	floors []Floor
 	feed   *string // what a pipe feeds it
 	shell  bool    // it runs in the shell that reads it, so a cd counts
+	behind bool    // it is behind a wrapper, so its name is no function's
 	after  func()  // what it does to the shell, once its words are read
 }
 
@@ -123,6 +124,9 @@ func (r *reading) execute(x *execution, st *state, w where) int {
 		u.Floors = append(u.Floors, Floor{FloorComputed, why})
 	}
 	base := baseName(name)
+	if itself(name) {
+		base = "bash"
+	}
 	at := r.add(u, w)
 	if w.layers > maxLayers {
 		r.broken("it has too many wrappers in each other")
@@ -161,6 +165,11 @@ func baseName(name string) string {
 		name = name[i+1:]
 	}
 	return strings.TrimSuffix(name, ".exe")
+}
+
+// itself reports whether name is the program of the shell that runs it.
+func itself(name string) bool {
+	return strings.HasPrefix(name, "/proc/") && strings.HasSuffix(name, "/exe")
 }
 
 // computed says why the name of a command is known only when it runs.
@@ -605,7 +614,7 @@ func runsOthers(name string) bool {
 
 // inner reads the command in args[from:to] and tells its wrapper, the unit at.
 func (r *reading) inner(x *execution, from, to int, st *state, in where, at int, shell bool) {
-	y := execution{args: x.args[from:to], redirs: x.redirs, shell: shell, feed: x.feed}
+	y := execution{args: x.args[from:to], redirs: x.redirs, shell: shell, behind: true, feed: x.feed}
 	i := r.execute(&y, st, in)
 	if y.after != nil {
 		x.after = y.after
@@ -991,9 +1000,18 @@ func (r *reading) effect(base string, x *execution, st *state, w where) func() {
 		return x.after
 	}
 	args := x.args
+	called := r.called(x, st, w)
 	switch base {
 	case "cd", "chdir", "pushd", "popd":
-		return func() { r.chdir(base, args[1:], st) }
+		if called == nil {
+			return func() { r.chdir(base, args[1:], st) }
+		}
+		return func() { // a function that may or may not have been defined
+			before := *st
+			called()
+			r.chdir(base, args[1:], &before)
+			st.join(&before, r.env.Cwd)
+		}
 	case "set":
 		for i, a := range args {
 			if len(a.raw) > 1 && a.raw[0] == '-' && a.raw[1] != '-' && strings.Contains(a.raw, "P") || i > 1 && a.raw == "physical" && args[i-1].raw == "-o" {
@@ -1032,8 +1050,14 @@ func (r *reading) effect(base string, x *execution, st *state, w where) func() {
 			}
 		}
 	}
-	body := r.funcs[args[0].raw]
-	if body == nil || r.active >= maxCallDeep || r.limits.calls >= maxCalls {
+	return called
+}
+
+// called is what a function of the program does that x calls; nil if it calls
+// none.
+func (r *reading) called(x *execution, st *state, w where) func() {
+	body := r.funcs[x.args[0].raw]
+	if body == nil || x.behind || r.active >= maxCallDeep || r.limits.calls >= maxCalls {
 		return nil
 	}
 	return func() {
@@ -1049,7 +1073,7 @@ func (r *reading) effect(base string, x *execution, st *state, w where) func() {
 // chdir follows cd, pushd and popd.
 func (r *reading) chdir(base string, args []arg, st *state) {
 	if base == "popd" {
-		if len(st.stack) == 0 || len(args) > 0 {
+		if len(st.stack) == 0 || len(args) > 0 || st.get("DIRSTACK") != nil {
 			st.away()
 			return
 		}

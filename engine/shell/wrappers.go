@@ -12,7 +12,7 @@ type grammar struct {
 	switches string // long options without a value, or with `=value` only
 	longs    string // long options with a value, after `=` or the next word
 	// program is the short option whose value is a program text, and its long
-	// name.
+	// names.
 	program, programLong string
 	operands             int  // words between the options and the command
 	assigns              bool // NAME=value words may come before the command
@@ -87,11 +87,11 @@ func wrapper(name string) (grammar, bool) {
 		return grammar{flags: "dh", switches: "clear-groups keep-groups init-groups no-new-privs nnp reset-env dump",
 			longs: "reuid regid ruid euid rgid egid groups inh-caps ambient-caps bounding-set securebits pdeathsig ptracer selinux-label apparmor-profile landlock-access landlock-rule seccomp-filter"}, true
 	case "runuser": // runuser(1)
-		return grammar{flags: "lmpfPT", values: "ugGsw", program: "c", programLong: "command", anywhere: true,
-			switches: "login preserve-environment fast pty no-pty", longs: "user group supp-group shell whitelist-environment session-command"}, true
+		return grammar{flags: "lmpfPT", values: "ugGsw", program: "c", programLong: "command session-command", anywhere: true,
+			switches: "login preserve-environment fast pty no-pty", longs: "user group supp-group shell whitelist-environment"}, true
 	case "su": // su(1)
-		return grammar{flags: "lmpfPT", values: "gGswC", program: "c", programLong: "command", operands: 1, anywhere: true,
-			switches: "login preserve-environment fast pty no-pty", longs: "group supp-group shell whitelist-environment session-command"}, true
+		return grammar{flags: "lmpfPT", values: "gGswC", program: "c", programLong: "command session-command", operands: 1, anywhere: true,
+			switches: "login preserve-environment fast pty no-pty", longs: "group supp-group shell whitelist-environment"}, true
 	case "pkexec": // pkexec(1)
 		return grammar{switches: "disable-internal-agent keep-cwd", longs: "user"}, true
 	case "systemd-run", "run0": // systemd-run(1)
@@ -114,6 +114,10 @@ func wrapper(name string) (grammar, bool) {
 		return grammar{glued: "cdefilmnqrstuvxy", values: "po", bare: true, longs: "pid output"}, true
 	case "setarch", "linux32", "linux64", "i386", "x86_64": // setarch(8)
 		return grammar{flags: "BFILRSTXZ3v", values: "p", bare: true, switches: "addr-no-randomize 32bit 3gb uname-2.6 verbose"}, true
+	case "choom": // choom(1)
+		return grammar{values: "np", bare: true, longs: "adjust pid"}, true
+	case "ld.so", "ld-linux.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "ld-linux-armhf.so.3", "ld-musl-x86_64.so.1", "ld-musl-aarch64.so.1": // ld.so(8)
+		return grammar{bare: true, switches: "inhibit-cache list verify list-tunables list-diagnostics", longs: "library-path preload audit argv0 inhibit-rpath glibc-hwcaps-prepend glibc-hwcaps-mask"}, true
 	case "ssh-agent": // ssh-agent(1)
 		return grammar{flags: "cDdks", values: "aEOPt", bare: true}, true
 	case "fakeroot": // fakeroot(1)
@@ -132,7 +136,7 @@ func wrapper(name string) (grammar, bool) {
 		return grammar{flags: "disum", values: "tw", bare: true}, true
 	case "sandbox-exec": // sandbox-exec(1)
 		return grammar{values: "fnpD", bare: true}, true
-	case "firejail", "bwrap", "proot", "systemd-inhibit", "systemd-cat", "cgexec", "valgrind", "entr", "ifne":
+	case "firejail", "bwrap", "proot", "systemd-inhibit", "systemd-cat", "cgexec", "valgrind", "entr", "ifne", "start-stop-daemon", "daemonize", "cpulimit", "sshpass", "nocache":
 		return grammar{bare: true, flags: "q"}, true // the rest is a guess
 	}
 	return grammar{}, false
@@ -196,7 +200,7 @@ func (g *grammar) open(words []string) opened {
 			return u
 		}
 	}
-	for g.assigns && i < len(words) && (assignment(words[i]) || words[i] == "--") {
+	for g.assigns && i < len(words) && (strings.Contains(words[i], "=") || words[i] == "--") {
 		i++
 	}
 	if i < len(words) {
@@ -233,7 +237,7 @@ func (g *grammar) options(words []string, i *int, o *opened) bool {
 			typed := len(name)
 			name = g.full(name)
 			switch {
-			case name == g.programLong && name != "":
+			case word(g.programLong, name):
 				if inline {
 					o.program, o.skip = *i, typed+3
 				} else if *i+1 < len(words) {
@@ -320,12 +324,6 @@ func (g *grammar) guess(at int, words []string, o *opened) bool {
 		o.command = at + 1
 	}
 	return false
-}
-
-// assignment reports whether w is NAME=value.
-func assignment(w string) bool {
-	name, _, ok := strings.Cut(w, "=")
-	return ok && identifier(strings.TrimSuffix(name, "+"))
 }
 
 func identifier(s string) bool {
