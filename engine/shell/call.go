@@ -535,8 +535,12 @@ func (r *reading) filledIn(args []arg, words []string, st *state, in where) {
 	values[0] = r.values(args[0].w, st)
 	if !slices.ContainsFunc(values[0], func(l letters) bool {
 		results, _ := l.braces()
-		fields := results[0].split()
-		return len(fields) > 0 && runsOthers(baseName(fields[0]))
+		for _, l := range results {
+			if fields := l.split(); len(fields) > 0 {
+				return runsOthers(baseName(fields[0]))
+			}
+		}
+		return false
 	}) {
 		return
 	}
@@ -609,7 +613,7 @@ func runsOthers(name string) bool {
 		return true
 	}
 	_, ok := takesTexts(name)
-	return ok
+	return ok || word("sed awk gawk nawk mawk", name)
 }
 
 // inner reads the command in args[from:to] and tells its wrapper, the unit at.

@@ -471,7 +471,9 @@ func (r *reading) value(l letters, typed string, w *syntax.Word, st *state, unit
 	if !k.redirect {
 		switch {
 		case strings.HasPrefix(text, "file://"):
-			text = fileURL(text)
+			if text = fileURL(text); text == "" {
+				return
+			}
 			typed = text
 			o.Typed = text
 		case isURL(text):

@@ -11,6 +11,7 @@ import "strings"
 type textOptions struct {
 	shorts string // short options with a text
 	longs  string // long options with a text
+	whole  string // of shorts, those whose value is a text without of
 	values string // other short options with a value
 	// usual are first words of texts that need no rule of their own: of them a
 	// deny counts, and no ask.
@@ -37,10 +38,13 @@ func takesTexts(name string) (textOptions, bool) {
 	case "rsync":
 		return textOptions{shorts: "e", longs: "rsh", values: "BTMf", usual: "ssh rsh"}, true
 	case "ssh", "scp", "sftp":
-		o := textOptions{shorts: "o", values: "bcDEeFIiJLlmOpQRSWwPX", of: func(v string) (string, bool) {
+		o := textOptions{shorts: "o", values: "bcDEeFIiJLlmOpQRSWwPX", usual: "ssh", of: func(v string) (string, bool) {
 			key, text, ok := strings.Cut(strings.Replace(strings.TrimSpace(v), "=", " ", 1), " ")
 			return strings.TrimSpace(text), ok && word("proxycommand localcommand knownhostscommand", strings.ToLower(key)) && strings.TrimSpace(text) != "none"
 		}}
+		if name != "ssh" {
+			o.shorts, o.whole, o.values = "oS", "S", "cDFiJlPXbBR"
+		}
 		return o, true
 	case "git rebase":
 		return textOptions{shorts: "x", longs: "exec", values: "sXSC"}, true
@@ -67,12 +71,12 @@ func (r *reading) texts(name string, args []arg, words []string, from int, st *s
 	if !ok {
 		return
 	}
-	run := func(i, skip int) {
+	run := func(i, skip int, whole bool) {
 		if i >= len(words) || skip > len(words[i]) {
 			return
 		}
 		text := words[i][skip:]
-		if t.of != nil {
+		if t.of != nil && !whole {
 			if text, ok = t.of(text); !ok {
 				return
 			}
@@ -92,7 +96,7 @@ func (r *reading) texts(name string, args []arg, words []string, from int, st *s
 		next := i + 1
 		for _, c := range words[i] {
 			if strings.ContainsRune(t.shorts, c) {
-				run(next, 0)
+				run(next, 0, false)
 			}
 			if strings.ContainsRune(t.shorts+t.values, c) {
 				next++
@@ -100,9 +104,16 @@ func (r *reading) texts(name string, args []arg, words []string, from int, st *s
 		}
 		i = next
 	}
+	host := false // ssh's was given
 	for ; i < len(words); i++ {
 		w := words[i]
-		if w == "--" || name == "ssh" && !strings.HasPrefix(w, "-") {
+		if name == "ssh" && !strings.HasPrefix(w, "-") {
+			if host {
+				return // the rest runs elsewhere
+			}
+			host = true
+		}
+		if w == "--" {
 			return
 		}
 		if long, ok := strings.CutPrefix(w, "--"); ok {
@@ -110,10 +121,10 @@ func (r *reading) texts(name string, args []arg, words []string, from int, st *s
 			switch {
 			case len(long) < 2 || !begins(t.longs, long):
 			case inline:
-				run(i, len(long)+3)
+				run(i, len(long)+3, false)
 			case name != "git grep":
 				i++
-				run(i, 0)
+				run(i, 0, false)
 			}
 			continue
 		}
@@ -131,7 +142,7 @@ func (r *reading) texts(name string, args []arg, words []string, from int, st *s
 				skip = 0
 			}
 			if own {
-				run(i, skip)
+				run(i, skip, strings.IndexByte(t.whole, w[j]) >= 0)
 			}
 			break
 		}
@@ -173,7 +184,6 @@ func (r *reading) gitTexts(args []arg, words []string, i int, st *state, in wher
 			case section != "alias" && gitRuns(section, name, value):
 				r.floor(at, FloorIndirection, "setting "+key+" changes what git runs")
 			}
-			return
 		}
 	}
 }

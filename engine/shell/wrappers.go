@@ -377,11 +377,15 @@ func plainGit(words []string) (out []string, ok bool) {
 func hijacks(name, value string) bool {
 	switch name {
 	case "PATH", "IFS", "BASH_ENV", "ENV", "CDPATH", "PS4", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS", "GLOBIGNORE",
-		"BASH_ALIASES", "BASH_CMDS",
+		"BASH_ALIASES", "BASH_CMDS", "TAR_OPTIONS",
 		"SSH_ASKPASS", "SUDO_ASKPASS", "SUDO_EDITOR", "LESSOPEN", "LESSCLOSE",
 		"PERL5OPT", "PERL5DB", "RUBYOPT", "PYTHONSTARTUP", "PYTHONHOME", "PYTHONBREAKPOINT", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS",
 		"RUSTC_WRAPPER", "RUSTC", "GCC_EXEC_PREFIX", "COMPILER_PATH", "NPM_CONFIG_SCRIPT_SHELL", "npm_config_script_shell":
 		return true
+	case "RSYNC_RSH":
+		return value != "ssh"
+	case "MAKEFLAGS", "GNUMAKEFLAGS":
+		return strings.ContainsAny(value, "$`") || strings.Contains(value, "eval")
 	case "NODE_OPTIONS":
 		return strings.ContainsAny(value, "$`") || strings.Contains(value, "-r") || strings.Contains(value, "--require") ||
 			strings.Contains(value, "--import") || strings.Contains(value, "loader")
