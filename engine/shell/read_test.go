@@ -98,6 +98,12 @@ func TestBounds(t *testing.T) {
 	if last := deep.Units[len(deep.Units)-1]; deep.Broken != "" || last.Text != "rm x" {
 		t.Errorf("three hundred nested substitutions: %q, broken %q", last.Text, deep.Broken)
 	}
+	for n, broken := range map[int]bool{1_000: false, maxChoices/2 + 1: true} {
+		text := "for x in a b; do ls " + strings.Repeat("$x ", n) + "; done"
+		if p := rd.Read(text, testEnv); (p.Broken != "") != broken {
+			t.Errorf("%d words of two values: broken %q", n, p.Broken)
+		}
+	}
 	if p := rd.Read(strings.Repeat("a", maxText+1), testEnv); p.Broken == "" {
 		t.Error("a text over the limit is not broken")
 	}

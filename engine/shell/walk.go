@@ -47,6 +47,7 @@ type limits struct {
 	depth        int
 	spelled      int // bytes of texts to be matched
 	bindings     int
+	choices      int  // values of words that stand for several
 	payload      int  // bytes of texts that are run as programs
 	nested       int  // of them, in each other
 	calls        int  // functions called
@@ -64,6 +65,7 @@ type limits struct {
 const (
 	maxSteps    = 200_000
 	maxBindings = 2_000
+	maxChoices  = 200_000
 	maxPayload  = 4 << 20
 	maxNested   = 40
 	maxValue    = 4096 // bytes of a variable that are kept

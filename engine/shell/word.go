@@ -199,14 +199,23 @@ func digit(c byte, base int) bool {
 
 // values are the texts that w can stand for, as far as the program tells:
 // known variables put in, expansions that are not known as typed. There is
-// always at least one.
+// always at least one. Beyond maxChoices it is what was typed.
 func (r *reading) values(w *syntax.Word, st *state) []letters {
 	if s, ok := plain(w); ok {
+		return []letters{{s, r.bareMarks(len(s))}}
+	}
+	if r.limits.choices > maxChoices {
+		s := r.raw(w)
 		return []letters{{s, r.bareMarks(len(s))}}
 	}
 	c := choices{list: []*spelled{{}}}
 	for _, p := range w.Parts {
 		r.append(&c, p, st, false)
+	}
+	if len(c.list) > 1 {
+		if r.limits.choices += len(c.list); r.limits.choices > maxChoices {
+			r.broken("too many of its words stand for several values")
+		}
 	}
 	out := make([]letters, len(c.list))
 	for i, s := range c.list {
