@@ -481,7 +481,7 @@ func (r *reading) unwrap(base string, x *execution, words []string, st *state, i
 		// Each further word may be where the inner command begins.
 		guess := in
 		guess.guess = true
-		for i := o.command; i < o.end && i < o.command+8; i++ {
+		for i := o.command; i < o.end && i < o.command+32; i++ {
 			if r.limits.guesses++; r.limits.guesses > maxGuesses {
 				r.broken("where the command begins that " + base + " runs is not known")
 				break
@@ -613,7 +613,7 @@ func runsOthers(name string) bool {
 		return true
 	}
 	_, ok := takesTexts(name)
-	return ok || word("sed awk gawk nawk mawk", name)
+	return ok || word("sed gsed awk gawk nawk mawk", name)
 }
 
 // inner reads the command in args[from:to] and tells its wrapper, the unit at.
@@ -638,7 +638,12 @@ func (r *reading) payload(text string, st *state, in where, at, offset int, own 
 		stmts, src, broken := r.rd.parse(text)
 		sub.src = src
 		to := st
-		if !own {
+		if own {
+			if r.funcs == nil {
+				r.funcs = map[string][]function{}
+			}
+			sub.funcs = r.funcs
+		} else {
 			sub.funcs = nil
 			copied := *st
 			to = &copied
@@ -1060,17 +1065,48 @@ func (r *reading) effect(base string, x *execution, st *state, w where) func() {
 // called is what a function of the program does that x calls; nil if it calls
 // none.
 func (r *reading) called(x *execution, st *state, w where) func() {
-	body := r.funcs[x.args[0].raw]
-	if body == nil || x.behind || r.active >= maxCallDeep || r.limits.calls >= maxCalls {
+	name := x.args[0].raw
+	bodies := r.funcs[name]
+	if bodies == nil || x.behind || r.limits.full {
 		return nil
 	}
 	return func() {
-		r.limits.calls++
-		r.active++
+		own, here := 0, 0 // calls of it that are not over yet, and those in the same place
+		for _, a := range r.active {
+			if a.name == name {
+				own++
+				if a.lost == st.lost && slices.Equal(a.dirs, st.dirs) {
+					here++
+				}
+			}
+		}
+		switch {
+		case here > 1:
+			return // it tells nothing new
+		case own >= maxRecursion || len(r.active) >= maxCallDeep:
+			st.away()
+			return
+		}
+		before, src, active := *st, r.src, r.active
+		r.active = append(active[:len(active):len(active)], activation{name, place{st.dirs, st.lost}})
 		r.mute++
-		r.stmt(body, st, w)
+		for i, f := range bodies {
+			r.limits.calls++
+			if r.limits.called += int(f.body.End().Offset() - f.body.Pos().Offset()); r.limits.calls > maxCalls || r.limits.called > maxText {
+				r.broken("it calls too many functions")
+				break
+			}
+			r.src = f.src
+			if i == 0 {
+				r.stmt(f.body, st, w)
+				continue
+			}
+			other := before // which definition counts is not followed
+			r.stmt(f.body, &other, w)
+			st.join(&other, r.env.Cwd)
+		}
 		r.mute--
-		r.active--
+		r.active, r.src = active, src
 	}
 }
 

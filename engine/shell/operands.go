@@ -16,7 +16,8 @@ type operandKind struct {
 	redirect  bool
 	recursive bool
 	gateOnly  bool
-	skip      int // bytes before the value: `--opt=`
+	form      bool // a form's field: `k=<file` names a file as `k=@file` does
+	skip      int  // bytes before the value: `--opt=`
 }
 
 // patterns is how a command takes the patterns that are no paths.
@@ -25,6 +26,7 @@ type patterns struct {
 	flags  string // short options with a pattern
 	files  string // short options with a file of patterns
 	values string // short options with another value that is no path
+	glued  string // short options that take the rest of their word
 	longs  string // long names of flags
 	none   string // long names of flags that leave no pattern to be given
 	fileLongs,
@@ -38,10 +40,10 @@ func patternCommand(name string) (patterns, bool) {
 	case "grep", "egrep", "fgrep":
 		return patterns{count: 1, flags: "e", files: "f", values: "ABCmdD", longs: "regexp", fileLongs: "file",
 			valueLongs: "after-context before-context context max-count binary-files directories devices"}, true
-	case "sed":
-		return patterns{count: 1, flags: "e", files: "f", values: "l", longs: "expression", fileLongs: "file", valueLongs: "line-length"}, true
+	case "sed", "gsed":
+		return patterns{count: 1, flags: "e", files: "f", values: "l", glued: "iI", longs: "expression", fileLongs: "file", valueLongs: "line-length"}, true
 	case "awk", "gawk", "nawk", "mawk":
-		return patterns{count: 1, flags: "e", files: "fE", values: "Fv", longs: "source", fileLongs: "file exec", valueLongs: "field-separator assign"}, true
+		return patterns{count: 1, flags: "e", files: "fE", values: "Fvil", glued: "dDopL", longs: "source", fileLongs: "file exec", valueLongs: "field-separator assign include load"}, true
 	case "rg":
 		return patterns{count: 1, flags: "e", files: "f", values: "ABCmgtTjMrEd", longs: "regexp", none: "files type-list", fileLongs: "file",
 			valueLongs: "after-context before-context context max-count glob iglob type type-not threads max-columns replace encoding max-depth engine color colors sort sortr"}, true
@@ -99,7 +101,7 @@ func (o *outputs) option(w string) (skip int, next bool) {
 	if long, ok := strings.CutPrefix(w, "--"); ok {
 		long, value, inline := strings.Cut(long, "=")
 		switch {
-		case !word(o.longs, long) && (len(long) < 3 || !begins(o.longs, long)):
+		case !begins(o.longs, long):
 		case inline && value != "":
 			return len(long) + 3, false
 		default:
@@ -150,7 +152,7 @@ func (r *reading) operands(name string, args []arg, inner used, st *state, unit 
 	if r.prog.Broken != "" && len(r.prog.Operands) >= maxOperands {
 		return
 	}
-	k := operandKind{certain: creates(name)}
+	k := operandKind{certain: creates(name), form: name == "curl"}
 	if len(args) > 1 {
 		k.recursive = recursive(name, args)
 	}
@@ -190,12 +192,12 @@ func (r *reading) operands(name string, args []arg, inner used, st *state, unit 
 					continue
 				}
 				if skip == patternValue {
-					if name == "sed" && a.raw == "-i" && i+1 < len(args) && args[i+1].raw == "" {
+					if (name == "sed" || name == "gsed") && a.raw == "-i" && i+1 < len(args) && args[i+1].raw == "" {
 						i++
 					}
 					continue
 				}
-				if name == "sed" && a.raw == "-i" && i+1 < len(args) && args[i+1].raw == "" {
+				if (name == "sed" || name == "gsed") && a.raw == "-i" && i+1 < len(args) && args[i+1].raw == "" {
 					i++ // BSD: no backup suffix
 					continue
 				}
@@ -242,6 +244,14 @@ func (r *reading) operands(name string, args []arg, inner used, st *state, unit 
 				r.operand(args[i].w, st, unit, operandKind{certain: true})
 			}
 			continue
+		}
+		if k.form && args[i-1].raw == "--data-urlencode" {
+			if at := strings.IndexByte(a.raw, '@'); at > 0 && !strings.Contains(a.raw[:at], "=") {
+				k := k
+				k.skip = at + 1
+				r.operand(a.w, st, unit, k)
+				continue
+			}
 		}
 		if gitSub != "" && revisions(gitSub) {
 			r.revision(a, st, unit)
@@ -307,9 +317,9 @@ func (p *patterns) option(o string) (carries int, next bool) {
 	if strings.HasPrefix(o, "--") {
 		name, _, inline := strings.Cut(o[2:], "=")
 		switch {
-		case word(p.longs, name), word(p.valueLongs, name):
+		case begins(p.longs, name), word(p.valueLongs, name):
 			return patternValue, !inline
-		case word(p.fileLongs, name):
+		case begins(p.fileLongs, name):
 			return fileValue, !inline
 		}
 		return noValue, false
@@ -321,6 +331,8 @@ func (p *patterns) option(o string) (carries int, next bool) {
 			return patternValue, j+1 == len(o)
 		case strings.Contains(p.files, c):
 			return fileValue, j+1 == len(o)
+		case strings.Contains(p.glued, c):
+			return noValue, false
 		}
 	}
 	return noValue, false
@@ -350,6 +362,9 @@ func (p *patterns) supplied(args []arg) bool {
 			c := o[j : j+1]
 			if strings.Contains(p.flags, c) || strings.Contains(p.files, c) {
 				return true
+			}
+			if strings.Contains(p.glued, c) {
+				break
 			}
 			if strings.Contains(p.values, c) {
 				if j+1 == len(o) {
@@ -470,7 +485,7 @@ func (r *reading) value(l letters, typed string, w *syntax.Word, st *state, unit
 	text := l.text
 	if !k.redirect {
 		switch {
-		case strings.HasPrefix(text, "file://"):
+		case len(text) > 6 && strings.EqualFold(text[:6], "file:/"):
 			if text = fileURL(text); text == "" {
 				return
 			}
@@ -481,7 +496,7 @@ func (r *reading) value(l letters, typed string, w *syntax.Word, st *state, unit
 		case !home && assigned(text):
 			// `k=@file` names a file; `k=/x` is a value.
 			_, v, _ := strings.Cut(text, "=")
-			if !strings.HasPrefix(v, "@") || len(v) < 2 {
+			if !strings.HasPrefix(v, "@") && !(k.form && strings.HasPrefix(v, "<")) || len(v) < 2 {
 				return
 			}
 			text = v[1:]
@@ -638,9 +653,12 @@ func isURL(text string) bool {
 }
 
 func fileURL(text string) string {
-	rest := strings.TrimPrefix(text, "file://")
-	if i := strings.IndexByte(rest, '/'); i > 0 {
-		rest = rest[i:] // a host
+	rest := text[len("file:"):]
+	if authority, ok := strings.CutPrefix(rest, "//"); ok {
+		rest = authority
+		if i := strings.IndexByte(rest, '/'); i > 0 {
+			rest = rest[i:] // a host
+		}
 	}
 	if p, ok := percent.Decode(rest); ok && p != "" {
 		return p

@@ -9,15 +9,16 @@ import "strings"
 // scripts reads the programs that sed and awk are given.
 func (r *reading) scripts(base string, args []arg, words []string, st *state, in where, at int) {
 	p, ok := patternCommand(base)
-	if !ok || p.count != 1 || !word("sed awk gawk nawk mawk", base) {
+	if !ok || !word("sed gsed awk gawk nawk mawk", base) {
 		return
 	}
+	sed := base == "sed" || base == "gsed"
 	one := func(i int, text string) {
 		if text == "" {
 			return
 		}
-		s := script{r: r, base: base, text: text, arg: args[i], st: st, in: in, at: at}
-		if base == "sed" {
+		s := script{r: r, text: text, arg: args[i], st: st, in: in, at: at}
+		if sed {
 			s.sed()
 		} else {
 			s.awk()
@@ -27,7 +28,12 @@ func (r *reading) scripts(base string, args []arg, words []string, st *state, in
 	for i := 1; i < len(words); i++ {
 		w := words[i]
 		switch {
+		case sed && w == "" && i == 2 && words[1] == "-i":
+			continue // BSD: no backup suffix
 		case len(w) < 2 || w[0] != '-':
+			if given && sed {
+				continue // options may follow the files
+			}
 			if !given {
 				one(i, w)
 			}
@@ -40,18 +46,21 @@ func (r *reading) scripts(base string, args []arg, words []string, st *state, in
 		case strings.HasPrefix(w, "--"):
 			name, value, inline := strings.Cut(w[2:], "=")
 			switch {
-			case len(name) > 1 && begins(p.longs, name) && inline:
+			case begins(p.longs, name) && inline:
 				one(i, value)
-			case len(name) > 1 && begins(p.longs, name) && i+1 < len(words):
+			case begins(p.longs, name) && i+1 < len(words):
 				i++
 				one(i, words[i])
-			case (word(p.valueLongs, name) || word(p.fileLongs, name)) && !inline:
+			case (begins(p.valueLongs, name) || begins(p.fileLongs, name)) && !inline:
 				i++
 			}
 			continue
 		}
 		for j := 1; j < len(w); j++ {
 			c := w[j : j+1]
+			if strings.Contains(p.glued, c) {
+				break
+			}
 			own := strings.Contains(p.flags, c)
 			if !own && !strings.Contains(p.values+p.files, c) {
 				continue
@@ -71,7 +80,6 @@ func (r *reading) scripts(base string, args []arg, words []string, st *state, in
 // script is a program of sed or awk being read.
 type script struct {
 	r    *reading
-	base string
 	text string
 	at   int // the unit
 	arg  arg
@@ -232,7 +240,7 @@ func (s *script) awk() {
 		case 'p':
 			printing = printing || strings.HasPrefix(t[i:], "print")
 		case '/':
-			if b := before(i); b == "" || strings.IndexByte("(,{;!~&|\n=:?}", b[len(b)-1]) >= 0 {
+			if b := before(i); b == "" || strings.IndexByte("(,{;!~&|\n=:?}", b[len(b)-1]) >= 0 || statement(b) {
 				for i++; i < len(t) && t[i] != '/' && t[i] != '\n'; i++ {
 					if t[i] == '\\' {
 						i++
@@ -257,7 +265,7 @@ func (s *script) awk() {
 			switch b = strings.TrimSuffix(b, "&"); {
 			case strings.HasSuffix(b, "|") && !strings.HasSuffix(b, "||"),
 				strings.HasPrefix(after, "|") && !strings.HasPrefix(after, "||"),
-				strings.HasSuffix(b, "(") && strings.HasSuffix(strings.TrimRight(b[:len(b)-1], " \t"), "system"):
+				strings.HasSuffix(b, "(") && strings.HasSuffix(strings.TrimRight(b, " \t("), "system"):
 				s.runs(plain())
 			case strings.HasSuffix(b, ">") && printing:
 				s.opens(plain(), Write)
@@ -266,4 +274,15 @@ func (s *script) awk() {
 			}
 		}
 	}
+}
+
+// statement reports whether the awk program text ends in a word behind which a
+// value is due, so that a slash begins a regular expression.
+func statement(text string) bool {
+	for _, w := range [...]string{"print", "return", "else", "do", "in", "case", "printf", "getline"} {
+		if rest, ok := strings.CutSuffix(text, w); ok && (rest == "" || !named(rest[len(rest)-1])) {
+			return true
+		}
+	}
+	return false
 }

@@ -39,13 +39,22 @@ func takesTexts(name string) (textOptions, bool) {
 		return textOptions{shorts: "e", longs: "rsh", values: "BTMf", usual: "ssh rsh"}, true
 	case "ssh", "scp", "sftp":
 		o := textOptions{shorts: "o", values: "bcDEeFIiJLlmOpQRSWwPX", usual: "ssh", of: func(v string) (string, bool) {
-			key, text, ok := strings.Cut(strings.Replace(strings.TrimSpace(v), "=", " ", 1), " ")
-			return strings.TrimSpace(text), ok && word("proxycommand localcommand knownhostscommand", strings.ToLower(key)) && strings.TrimSpace(text) != "none"
+			v = strings.TrimSpace(v)
+			end := strings.IndexAny(v, " \t=")
+			if end < 0 || !word("proxycommand localcommand knownhostscommand", strings.ToLower(v[:end])) {
+				return "", false
+			}
+			text := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(v[end:]), "="))
+			return text, text != "none"
 		}}
 		if name != "ssh" {
-			o.shorts, o.whole, o.values = "oS", "S", "cDFiJlPXbBR"
+			o.shorts, o.whole, o.values = "oSD", "SD", "cFiJlPXbBR" // -D is the program that serves, on this side
 		}
 		return o, true
+	case "wget":
+		return textOptions{longs: "use-askpass", values: "OoaAbBDeiIlPQRtTUwX"}, true
+	case "mosh":
+		return textOptions{longs: "ssh", values: "p", usual: "ssh"}, true
 	case "git rebase":
 		return textOptions{shorts: "x", longs: "exec", values: "sXSC"}, true
 	case "git difftool":
@@ -58,6 +67,8 @@ func takesTexts(name string) (textOptions, bool) {
 		return textOptions{longs: "upload-pack exec", values: "joXsS"}, true
 	case "git push", "git send-pack", "git archive":
 		return textOptions{longs: "receive-pack exec", values: "o"}, true
+	case "git send-email":
+		return textOptions{longs: "to-cmd cc-cmd header-cmd sendmail-cmd"}, true
 	case "git filter-branch":
 		return textOptions{longs: "env-filter tree-filter index-filter parent-filter msg-filter commit-filter tag-name-filter setup", values: "d"}, true
 	}
@@ -119,7 +130,7 @@ func (r *reading) texts(name string, args []arg, words []string, from int, st *s
 		if long, ok := strings.CutPrefix(w, "--"); ok {
 			long, _, inline := strings.Cut(long, "=")
 			switch {
-			case len(long) < 2 || !begins(t.longs, long):
+			case !begins(t.longs, long):
 			case inline:
 				run(i, len(long)+3, false)
 			case name != "git grep":
@@ -160,6 +171,22 @@ func (r *reading) gitTexts(args []arg, words []string, i int, st *state, in wher
 		rest = rest[1:]
 	}
 	switch {
+	case words[i] == "clone":
+		for j := i + 1; j < len(words); j++ {
+			setting, ok := strings.CutPrefix(words[j], "-c")
+			if long, value, _ := strings.Cut(words[j], "="); strings.HasPrefix(long, "--c") && begins("--config", long) {
+				setting, ok = value, true
+			}
+			if ok && setting == "" && j+1 < len(words) {
+				j++
+				setting = words[j]
+			}
+			key, value, _ := strings.Cut(setting, "=")
+			section, name, _ := strings.Cut(strings.ToLower(key), ".")
+			if ok && gitRuns(section, name, value) {
+				r.floor(at, FloorIndirection, "setting "+key+" changes what git runs")
+			}
+		}
 	case words[i] == "submodule" && len(rest) > 1 && rest[0] == "foreach":
 		for rest = rest[1:]; len(rest) > 1 && strings.HasPrefix(rest[0], "-"); {
 			rest = rest[1:]

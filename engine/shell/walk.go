@@ -51,6 +51,7 @@ type limits struct {
 	payload      int  // bytes of texts that are run as programs
 	nested       int  // of them, in each other
 	calls        int  // functions called
+	called       int  // bytes of them
 	words        int  // of commands, those inside wrappers counted again
 	guesses      int  // commands that may begin in a wrapper's words
 	full         bool // no more is read
@@ -70,9 +71,12 @@ const (
 	maxNested   = 40
 	maxValue    = 4096 // bytes of a variable that are kept
 	maxCalls    = 500
-	maxCallDeep = 8
-	maxWords    = 2_000_000
-	maxGuesses  = 128
+	maxCallDeep = 32
+
+	maxRecursion = 8
+	maxBodies    = 16 // of one function
+	maxWords     = 2_000_000
+	maxGuesses   = 128
 )
 
 // reading is one text being read: the program itself or a payload in it.
@@ -84,10 +88,10 @@ type reading struct {
 	limits *limits
 	offset int // of the operands of a payload, -1 in the program itself
 	barest []mark
-	funcs  map[string]*syntax.Stmt
-	active int     // functions being called
-	mute   int     // units are known already; only operands count
-	feed   *string // the literal text that a pipe feeds the next command
+	funcs  map[string][]function
+	active []activation // functions being called
+	mute   int          // units are known already; only operands count
+	feed   *string      // the literal text that a pipe feeds the next command
 }
 
 // where is the surroundings of a statement.
@@ -242,10 +246,10 @@ func (r *reading) command(s *syntax.Stmt, st *state, w where) {
 		*st = after
 	case *syntax.FuncDecl:
 		if r.funcs == nil {
-			r.funcs = map[string]*syntax.Stmt{}
+			r.funcs = map[string][]function{}
 		}
 		if c.Name != nil {
-			r.funcs[c.Name.Value] = &syntax.Stmt{Cmd: c.Body.Cmd, Redirs: append(c.Body.Redirs[:len(c.Body.Redirs):len(c.Body.Redirs)], s.Redirs...), Position: c.Body.Position}
+			r.define(c.Name.Value, &syntax.Stmt{Cmd: c.Body.Cmd, Redirs: append(c.Body.Redirs[:len(c.Body.Redirs):len(c.Body.Redirs)], s.Redirs...), Position: c.Body.Position})
 		}
 		own := *st
 		r.stmt(c.Body, &own, r.within(w, c))
@@ -273,6 +277,33 @@ func (r *reading) command(s *syntax.Stmt, st *state, w where) {
 	default:
 		r.broken("it has a command of a kind that is not known")
 	}
+}
+
+// function is one definition of a function, and the text that it stands in.
+type function struct {
+	body *syntax.Stmt
+	src  string
+}
+
+// activation is a call of a function that is not over, and where it was called.
+type activation struct {
+	name string
+	place
+}
+
+// define notes one more body of the function name.
+func (r *reading) define(name string, body *syntax.Stmt) {
+	list := r.funcs[name]
+	for _, f := range list {
+		if f.body.Cmd == body.Cmd {
+			return // it is read again
+		}
+	}
+	if len(list) == maxBodies {
+		r.broken("it defines a function too many times")
+		return
+	}
+	r.funcs[name] = append(list, function{body, r.src})
 }
 
 // within is w inside the compound n.

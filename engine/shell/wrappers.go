@@ -126,10 +126,12 @@ func wrapper(name string) (grammar, bool) {
 		return grammar{bare: true, longs: "config-file dbus-daemon"}, true
 	case "xvfb-run": // xvfb-run(1)
 		return grammar{flags: "al", values: "efnpsw", bare: true, switches: "auto-servernum listen-tcp", longs: "error-file auth-file server-num xauth-protocol server-args wait"}, true
-	case "catchsegv", "eatmydata", "torsocks", "torify", "tsocks", "chronic", "unbuffer", "setuidgid", "softlimit", "tini", "dumb-init":
+	case "catchsegv", "eatmydata", "torsocks", "torify", "tsocks", "chronic", "unbuffer", "softlimit", "tini", "dumb-init":
 		return grammar{flags: "p", bare: true}, true
-	case "gosu", "su-exec", "faketime", "sg", "envdir", "uclampset": // USER COMMAND and the like
+	case "gosu", "su-exec", "faketime", "setuidgid", "envdir", "uclampset": // USER COMMAND and the like
 		return grammar{operands: 1, bare: true}, true
+	case "sg": // sg(1)
+		return grammar{program: "c", operands: 1, joined: true, anywhere: true, bare: true}, true
 	case "proxychains", "proxychains4": // its README
 		return grammar{flags: "q", values: "f", bare: true}, true
 	case "caffeinate": // caffeinate(8)
