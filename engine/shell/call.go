@@ -574,11 +574,21 @@ func (r *reading) filledIn(args []arg, words []string, st *state, in where) {
 			continue
 		}
 		n := len(r.prog.Units)
-		r.mutedOperands(func() { r.payload(strings.Join(out, " "), st, in, -1, args[0].start, false) })
+		again := func() { r.payload(strings.Join(out, " "), st, in, -1, args[0].start, false) }
+		if base := baseName(out[0]); base == "eval" || isShell(base) && slices.ContainsFunc(out, isCommandOption) {
+			again() // the text may name files that no word does
+		} else {
+			r.mutedOperands(again)
+		}
 		if len(r.prog.Units) == n+1 && len(r.prog.Units[n].Floors) == 0 {
 			r.prog.Units = r.prog.Units[:n]
 		}
 	}
+}
+
+// isCommandOption reports whether a shell is given a program by the option w.
+func isCommandOption(w string) bool {
+	return len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.Contains(w, "c")
 }
 
 // variable reports whether w may be another word than the one that is typed, or

@@ -403,6 +403,12 @@ func gitRuns(section, rest, value string) bool {
 	case "", "true", "false", "yes", "no", "on", "off", "0", "1":
 		return false
 	}
+	switch last {
+	case "hookspath":
+		return value != "/dev/null" // there are none
+	case "update":
+		return section == "submodule" && strings.HasPrefix(value, "!") // others are its own words
+	}
 	switch section {
 	case "pager":
 		return hijacks("PAGER", value)
@@ -411,16 +417,37 @@ func gitRuns(section, rest, value string) bool {
 		case "pager", "editor":
 			return hijacks("PAGER", value)
 		}
-		return word("sshcommand gitproxy fsmonitor askpass hookspath alternaterefscommand", last)
+		return word("sshcommand gitproxy fsmonitor askpass alternaterefscommand", last)
 	case "sequence":
 		return hijacks("EDITOR", value)
 	case "include", "includeif":
 		return true
+	case "difftool", "mergetool", "browser", "man", "guitool", "lfs":
+		if last == "path" {
+			return true
+		}
+	case "sendemail":
+		return last == "smtpserver" && strings.HasPrefix(value, "/") || strings.HasSuffix(last, "cmd")
 	case "protocol":
 		return rest == "ext.allow"
 	}
 	if strings.HasSuffix(last, "command") || strings.HasSuffix(last, "cmd") {
 		return true
 	}
-	return word("external textconv driver clean smudge process helper program difffilter uploadpack receivepack vcs templatedir update packobjectshook browser", last)
+	return word("external textconv driver clean smudge process helper program difffilter uploadpack receivepack vcs templatedir packobjectshook recentobjectshook browser tunnel httpd", last)
+}
+
+// gitText is the command that a setting for which gitRuns holds has git run; ok
+// is false if it names another thing, such as a directory of hooks.
+func gitText(section, rest, value string) (text string, ok bool) {
+	last := rest[strings.LastIndexByte(rest, '.')+1:]
+	switch text, shell := strings.CutPrefix(value, "!"); {
+	case word("include includeif protocol", section) || word("hookspath templatedir vcs", last):
+		return "", false
+	case shell:
+		return text, true
+	case section == "credential" && last == "helper" && !strings.HasPrefix(value, "/"):
+		return "git credential-" + value, true
+	}
+	return value, true
 }

@@ -61,3 +61,57 @@ func TestEvaluatedTexts(t *testing.T) {
 		}
 	}
 }
+
+// TestGitSettings looks at what `git config` sets: a command counts as one that
+// is run, and asks only where it is not known.
+func TestGitSettings(t *testing.T) {
+	var rd Reader
+	for _, c := range []struct{ text, unit string }{
+		{"git config core.pager 'rm x'", "rm x"},
+		{"git config --global core.editor 'code --wait'", "code --wait"},
+		{"git config filter.a.clean 'rm %f'", "rm %f"},
+		{"git config credential.helper store", "git credential-store"},
+		{"git config credential.helper 'cache --timeout=9'", "git credential-cache --timeout=9"},
+		{"git config --global credential.https://a.helper '!rm x'", "rm x"},
+		{"git config credential.helper /bin/rm", "/bin/rm"},
+		{"git config submodule.a.update '!rm x'", "rm x"},
+		{"git config a.b c core.sshCommand 'rm x'", "rm x"},
+	} {
+		p, seen := rd.Read(c.text, testEnv), false
+		for i := range p.Units {
+			seen = seen || p.Units[i].Text == c.unit
+			if len(p.Units[i].Floors) > 0 {
+				t.Errorf("%q asks: %+v", c.text, p.Units[i].Floors)
+			}
+		}
+		if !seen {
+			t.Errorf("%q hides %q: %+v", c.text, c.unit, p.Units)
+		}
+	}
+	for _, text := range []string{"git config core.hooksPath /dev/null", "git -c core.hooksPath=/dev/null commit", "git config submodule.a.update rebase", "git config core.pager", "git config --get core.pager", "BROWSER=none npm start", "RUSTC_WRAPPER=sccache cargo build"} {
+		if p := rd.Read(text, testEnv); len(p.Units) != 1 || len(p.Units[0].Floors) > 0 {
+			t.Errorf("%q asks: %+v", text, p.Units)
+		}
+	}
+	for _, text := range []string{"git config core.hooksPath h", "git config core.pager \"$P\"", "git config include.path f", "git config init.templateDir d", "git config remote.a.vcs x", "git config core.pager 'sudo rm x'", "git config core.editor sh", "BROWSER=x npm start", "PAGER=none git log", "RUSTC_WRAPPER=x cargo build"} {
+		floors := 0
+		p := rd.Read(text, testEnv)
+		for i := range p.Units {
+			floors += len(p.Units[i].Floors)
+		}
+		if floors == 0 {
+			t.Errorf("%q does not ask: %+v", text, p.Units)
+		}
+	}
+}
+
+func TestDotFirst(t *testing.T) {
+	for text, want := range map[string]bool{
+		"!(*.md)": false, "+([0-9])": false, "@(a.b|c.d)": false, "!(*.md|*.txt)": false,
+		"@(.env)": true, "@(a|.env)": true, `@(\.env)`: true, "@('.env')": true, "@(a|\\\n.env)": true, "@(@(.env))": true, "@(?(a).env)": true, "@($'.env')": true,
+	} {
+		if dotFirst(text) != want {
+			t.Errorf("%q may stand for a name with a dot in front: %v", text, !want)
+		}
+	}
+}

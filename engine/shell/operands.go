@@ -88,6 +88,8 @@ func outputOptions(name string) (outputs, bool) {
 		return outputs{words: "-fprint -fprint0 -fprintf -fls"}, true
 	case "git":
 		return outputs{longs: "output"}, true
+	case "git archive":
+		return outputs{shorts: "o", longs: "output"}, true
 	}
 	return outputs{}, false
 }
@@ -174,6 +176,9 @@ func (r *reading) operands(name string, args []arg, inner used, st *state, unit 
 		gitSub = gitCommand(args)
 	}
 	out, writes := outputOptions(name)
+	if gitSub == "archive" {
+		out, _ = outputOptions("git archive")
+	}
 	options := true
 	for i := 1; i < len(args); i++ {
 		if i >= inner.from && i < inner.to {

@@ -262,10 +262,14 @@ func (s *script) awk() {
 			plain := func() string {
 				return strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n", `\t`, "\t", `\/`, "/").Replace(text)
 			}
+			called := strings.HasSuffix(b, "(")
+			b = strings.TrimRight(b, " \t(") // parentheses around the text change nothing
+			closed := strings.TrimLeft(after, " \t)")
 			switch b = strings.TrimSuffix(b, "&"); {
 			case strings.HasSuffix(b, "|") && !strings.HasSuffix(b, "||"),
 				strings.HasPrefix(after, "|") && !strings.HasPrefix(after, "||"),
-				strings.HasSuffix(b, "(") && strings.HasSuffix(strings.TrimRight(b, " \t("), "system"):
+				strings.HasPrefix(closed, "|") && strings.HasPrefix(strings.TrimLeft(closed, "|& \t"), "getline"),
+				called && strings.HasSuffix(b, "system"):
 				s.runs(plain())
 			case strings.HasSuffix(b, ">") && printing:
 				s.opens(plain(), Write)

@@ -202,6 +202,7 @@ func (r *reading) gitTexts(args []arg, words []string, i int, st *state, in wher
 		for len(rest) > 1 {
 			key, value := rest[0], rest[1]
 			rest = rest[1:]
+			given := args[len(words)-len(rest)]
 			section, name, ok := strings.Cut(strings.ToLower(key), ".")
 			switch text, shell := strings.CutPrefix(value, "!"); {
 			case !ok || strings.HasPrefix(key, "-"):
@@ -209,7 +210,12 @@ func (r *reading) gitTexts(args []arg, words []string, i int, st *state, in wher
 			case section == "alias" && shell:
 				r.payload(text, st, in, at, args[i].start, false)
 			case section != "alias" && gitRuns(section, name, value):
-				r.floor(at, FloorIndirection, "setting "+key+" changes what git runs")
+				// The command counts now: nothing is seen of it when git runs it.
+				if text, ok := gitText(section, name, value); ok && !r.dynamic(given.w) {
+					r.payload(text, st, in, at, given.start, false)
+				} else {
+					r.floor(at, FloorIndirection, "setting "+key+" changes what git runs")
+				}
 			}
 		}
 	}

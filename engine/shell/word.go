@@ -271,6 +271,16 @@ func (r *reading) bareMarks(n int) []mark {
 // maxValues bounds the values of one word.
 const maxValues = 16
 
+// quotes takes off what may stand before a dot and is no letter of a pattern.
+var quotes = strings.NewReplacer("\\\n", "", "\\", "", "'", "", `"`, "")
+
+// dotFirst reports whether the extended pattern text may stand for a name with a
+// dot in front, for which one of its choices must have it there.
+func dotFirst(text string) bool {
+	text = quotes.Replace(text)
+	return strings.Contains(text, "(.") || strings.Contains(text, "|.") || strings.Contains(text, ").") || strings.IndexByte(text, '$') >= 0
+}
+
 // append puts the values of p behind those of c.
 func (r *reading) append(c *choices, p syntax.WordPart, st *state, inQuotes bool) {
 	switch p := p.(type) {
@@ -312,11 +322,14 @@ func (r *reading) append(c *choices, p syntax.WordPart, st *state, inQuotes bool
 			c.split(list, marks)
 			return
 		}
-		if strings.IndexByte(text, '.') < 0 {
-			c.add(text, starred)
-			return
+		texts, marks := []string{text}, []mark{starred}
+		if dotFirst(text) {
+			texts, marks = append(texts, text), append(marks, dotted)
 		}
-		c.split([]string{text, text}, []mark{starred, dotted})
+		if p.Op == syntax.GlobZeroOrMore || p.Op == syntax.GlobZeroOrOne {
+			texts, marks = append(texts, ""), append(marks, bare) // a dot behind it may be the first
+		}
+		c.split(texts, marks)
 	default:
 		c.add(r.slice(p), unknown)
 	}

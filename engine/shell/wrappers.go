@@ -128,7 +128,7 @@ func wrapper(name string) (grammar, bool) {
 		return grammar{flags: "al", values: "efnpsw", bare: true, switches: "auto-servernum listen-tcp", longs: "error-file auth-file server-num xauth-protocol server-args wait"}, true
 	case "catchsegv", "eatmydata", "torsocks", "torify", "tsocks", "chronic", "unbuffer", "softlimit", "tini", "dumb-init":
 		return grammar{flags: "p", bare: true}, true
-	case "gosu", "su-exec", "faketime", "setuidgid", "envdir", "uclampset": // USER COMMAND and the like
+	case "gosu", "su-exec", "faketime", "setuidgid", "s6-setuidgid", "runcon", "envdir", "uclampset": // USER COMMAND and the like
 		return grammar{operands: 1, bare: true}, true
 	case "sg": // sg(1)
 		return grammar{program: "c", operands: 1, joined: true, anywhere: true, bare: true}, true
@@ -382,17 +382,19 @@ func hijacks(name, value string) bool {
 		"BASH_ALIASES", "BASH_CMDS", "TAR_OPTIONS",
 		"SSH_ASKPASS", "SUDO_ASKPASS", "SUDO_EDITOR", "LESSOPEN", "LESSCLOSE",
 		"PERL5OPT", "PERL5DB", "RUBYOPT", "PYTHONSTARTUP", "PYTHONHOME", "PYTHONBREAKPOINT", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS",
-		"RUSTC_WRAPPER", "RUSTC", "GCC_EXEC_PREFIX", "COMPILER_PATH", "NPM_CONFIG_SCRIPT_SHELL", "npm_config_script_shell":
+		"RUSTC", "GCC_EXEC_PREFIX", "COMPILER_PATH", "NPM_CONFIG_SCRIPT_SHELL", "npm_config_script_shell":
 		return true
 	case "RSYNC_RSH":
 		return value != "ssh"
+	case "RUSTC_WRAPPER":
+		return value != "" && value != "sccache"
 	case "MAKEFLAGS", "GNUMAKEFLAGS":
 		return strings.ContainsAny(value, "$`") || strings.Contains(value, "eval")
 	case "NODE_OPTIONS":
 		return strings.ContainsAny(value, "$`") || strings.Contains(value, "-r") || strings.Contains(value, "--require") ||
 			strings.Contains(value, "--import") || strings.Contains(value, "loader")
 	case "PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER", "EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "BROWSER", "GH_PAGER":
-		return !word(" cat less more true : vi vim nano emacs false", value) && value != ""
+		return !word(" cat less more true : vi vim nano emacs false", value) && value != "" && (name != "BROWSER" || value != "none")
 	case "GIT_SSH", "GIT_SSH_COMMAND", "GIT_PROXY_COMMAND", "GIT_ASKPASS", "GIT_EXTERNAL_DIFF", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR":
 		return true
 	}
