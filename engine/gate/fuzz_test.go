@@ -14,7 +14,7 @@ import (
 // panics, a text that does not parse is never allowed, and every ask explains
 // itself.
 func FuzzDecide(f *testing.F) {
-	for _, s := range []string{"git status", "rm x", "echo \"$(rm x)\"", "cat ../x > y", "cd a && cat *.env", "sudo ls", "bash -c 'ls'", "exa:search", "~/x", "@'a'", "a\x00b", "\xff", "cat <<E\nx", "link/../x", "((rm x); ls)", "$X/..", "/skill:x", "file:///x"} {
+	for _, s := range []string{"git status", "rm x", "echo \"$(rm x)\"", "cat ../x > y", "cd a && cat *.env", "sudo ls", "bash -c 'ls'", "exa:search", "~/x", "@'a'", "a\x00b", "\xff", "cat <<E\nx", "link/../x", "((rm x); ls)", "sed -i.e 'e rm x' a", "awk '{print|\"rm x\"}'", "tar cbf 1 a.env x", "f() { cd link; f; }; f; cat a.env", "curl -F a=@a.env,b FILE:///x", "shopt -s globstar dotglob; cat **", "git clone -c a.b=c", "$X/..", "/skill:x", "file:///x"} {
 		f.Add(s)
 	}
 	w := newWorld(f, `{"bash":{"*":"allow","rm *":"deny"},"external_directory":"allow","path":{"*":"allow","*.env":"deny"},"read":"allow","skill":"allow","mcp":"allow","x":"allow"}`, "a.env", "link -> /etc")

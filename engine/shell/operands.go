@@ -81,9 +81,11 @@ func outputOptions(name string) (outputs, bool) {
 	case "tar", "gtar":
 		return outputs{shorts: "f", longs: "file", values: "bCTXgIFKLNVH"}, true
 	case "curl":
-		return outputs{shorts: "ocD", longs: "output cookie-jar dump-header trace trace-ascii", values: "AbCdEeFHKmPQrTtuUwxXyYz"}, true
+		return outputs{shorts: "ocD", longs: "output cookie-jar dump-header trace trace-ascii stderr hsts etag-save alt-svc libcurl", values: "AbCdEeFHKmPQrTtuUwxXyYz"}, true
 	case "wget":
 		return outputs{shorts: "Oao", longs: "output-document output-file append-output", values: "AbBDeiIlPQRtTUwX"}, true
+	case "ssh":
+		return outputs{shorts: "E", values: "BbcDeFIiJLlmOopPQRSWw"}, true
 	case "find", "gfind", "bfs":
 		return outputs{words: "-fprint -fprint0 -fprintf -fls"}, true
 	case "git":
@@ -123,6 +125,21 @@ func (o *outputs) option(w string) (skip int, next bool) {
 		}
 	}
 	return 0, false
+}
+
+// old finds the word of the file that letters in tar's old style ask for; 0 if
+// there is none.
+func (o *outputs) old(letters string) int {
+	at := 1
+	for i := range len(letters) {
+		switch {
+		case strings.IndexByte(o.shorts, letters[i]) >= 0:
+			return at + 1
+		case strings.IndexByte(o.values, letters[i]) >= 0:
+			at++
+		}
+	}
+	return 0
 }
 
 // recursive reports whether a command goes into directories that it is given.
@@ -179,6 +196,7 @@ func (r *reading) operands(name string, args []arg, inner used, st *state, unit 
 	if gitSub == "archive" {
 		out, _ = outputOptions("git archive")
 	}
+	archive := 0
 	options := true
 	for i := 1; i < len(args); i++ {
 		if i >= inner.from && i < inner.to {
@@ -243,10 +261,15 @@ func (r *reading) operands(name string, args []arg, inner used, st *state, unit 
 			r.operand(a.w, st, unit, k)
 			continue
 		}
-		if i == 1 && (name == "tar" || name == "gtar") && strings.HasSuffix(a.raw, "f") && len(args) > 2 {
-			// The old style: the archive follows.
-			if i++; args[i].raw != "-" {
-				r.operand(args[i].w, st, unit, operandKind{certain: true})
+		if i == 1 && writes && (name == "tar" || name == "gtar") {
+			// The old style: values follow in the order of the letters.
+			if archive = out.old(a.raw); archive > 0 {
+				continue
+			}
+		}
+		if i > 1 && i == archive {
+			if a.raw != "-" {
+				r.operand(a.w, st, unit, operandKind{certain: true})
 			}
 			continue
 		}
@@ -507,6 +530,18 @@ func (r *reading) value(l letters, typed string, w *syntax.Word, st *state, unit
 			text = v[1:]
 			if file, _, ok := strings.Cut(text, ";"); ok && file != "" {
 				text = file // curl's `;type=`
+			}
+			if k.form {
+				files := strings.Split(text, ",")
+				for i, f := range files {
+					if f = strings.Trim(f, `"`); f == "" {
+						f = "-"
+					}
+					if files[i] = f; i > 0 {
+						r.value(letters{text: f}, f, w, st, unit, operandKind{dir: k.dir})
+					}
+				}
+				text = files[0]
 			}
 			o.Typed = text
 			l.marks = nil

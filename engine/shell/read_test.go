@@ -42,6 +42,7 @@ func FuzzRead(f *testing.F) {
 	for _, s := range []string{
 		"git status", "cd a && ls | head > out", "sudo -u root rm x", "bash -c 'ls; rm x'", "echo \"$(cat <<E\nx\nE\n)\"", "((rm x); ls)", "cat <<E\nx", "{a,b}{c..f}", "for i in *; do cat $i; done",
 		"f() { f; }; f", "x=1; y=$x$x; echo ${y%/*} ${y:-z}", "find . -exec sh -c 'ls' {} +", "eval eval eval ls", "$'\\x00a' \\", "a\x00b", "\xff\xfe", "env -S 'a b'", "case a in (b) ;; esac", "[[ a =~ (b) ]]", "A[$(x)]=1 export B=2",
+		"tar cbfI 1 a 'x' y", "git clone -c a.b=c --config", "ssh -o 'ProxyCommand\tx' h -E", "sed -i.e '' -e '/a/e x' --e", "gawk -i x '{print /\"/ > (\"f\")}'", "curl -F 'a=<b,\"' --data-urlencode a@ FILE:/", "sort --o", "find -fprint", "f() { f; g; }; g() { cd a; f() { cd b; }; }; f; g", "cd() { cd; }; cd x", "eval 'f() { f $x; }'; f",
 		"while cd ..; do cd ..; done", "popd; pushd +1; cd -", "trap 'x' EXIT; coproc y", "! ! ! x", "time -p", "echo {1..100000}", "${x", "<(", "'", "\"", "`", "echo ~bob ~+ ~- ~/x", "dd if=~/x of=file:///y", "cat file://", "cat file://localhost", "sed -e '/[a]/,$!{s/x/y/e;w f\n}' g", "awk '/\"/{print|\"x\"}' f", "tar cIf 'x y' z", "shopt -s dotglob globstar nocaseglob; cat **/[a]*", "cat !(a|.b)@(c|d)", "x=-c; bash $x 'y'", "declare -n a=$b; (( a[$c] ))", "git -c a=b -C c show HEAD:d",
 	} {
 		f.Add(s)
@@ -66,7 +67,7 @@ func TestBounds(t *testing.T) {
 	openers := []string{
 		"(", "((", "$(", "$((", "`", "\"$(", "\"${a:-", "${a:-", "<(", ">(", "{ ", "[[ ", "[[ ! ", "[[ ( ", "[[ a && ", "! ", "if ", "if a; then ", "if a; then b; elif ", "while ", "until a; do ", "for i in $(", "for i in a; do ", "case a in b) ", "select i in a; do ",
 		"f() ", "f() { ", "function f { ", "time ", "coproc ", "a|", "a&&", "a||", "a;", "a&", "a\n", "a=(", "a[", "$[", "$((a?b:", "$((a=", "$((a**", "$((!", "$((~", "$((-", "((a,", "{a,", "{a,{b,", "a{b,c}", "{1..9}", "\\", "'", "\"", "$'", "<<E\n", "<<<", ">a ", "sudo ", "env ", "command ", "eval ", "bash -c ", "a=b ", "a=b;", "a=$a$a;", "cd ..;", "cd a;", "cat *;", "x() { x; x; };",
-		"sudo -Q a ", "sudo -Q nice -Z ", "env -S ", "find . -exec ", "cd a||cd b;", "cd a;pushd b;", "for i in a b; do cd $i; done;", "while cd a; do cd b; done;", "x=$x/a; cat $x;", "a{b,c} ", "{a,b} ", "a<b ", ">a a ", "cat <<E\nx\nE\n", "eval 'a';", "trap 'a' x;", "${a:-${b:-c}}", "git -c a=b ", "f() { g; };g() { f; };f;", "~/x ", "\x00", "\xff", "#", "~", "*", "[a", "$a", "@(", "a@(b|",
+		"sudo -Q a ", "sudo -Q nice -Z ", "env -S ", "find . -exec ", "cd a||cd b;", "cd a;pushd b;", "for i in a b; do cd $i; done;", "while cd a; do cd b; done;", "x=$x/a; cat $x;", "a{b,c} ", "{a,b} ", "a<b ", ">a a ", "cat <<E\nx\nE\n", "eval 'a';", "trap 'a' x;", "${a:-${b:-c}}", "git -c a=b ", "f() { g; };g() { f; };f;", "f() { cd a; f; f; g; };g() { cd b; f; g; };f;", "f() { : a{; };f;", "~/x ", "\x00", "\xff", "#", "~", "*", "[a", "$a", "@(", "a@(b|",
 		"sed '/[a/", "sed '1e a\n", "awk '\"a\"|", "x=a;find $x ", "shopt -s globstar dotglob nocaseglob; cat **/", "@(a|.b)", "tar -I a ", "git rebase -x a ", "declare -n a=b;", "alias a='b'\n", "read x;", "'a[$(' ",
 	}
 	// Anything that takes more than a small multiple of its length would not
@@ -85,6 +86,12 @@ func TestBounds(t *testing.T) {
 	for _, o := range []string{"(", "$((", "\"$(", "ls;", "[a", "cd a;", "sudo -Q a ", "a{b,c} "} {
 		text := strings.Repeat(o, long/len(o))
 		check(t, text, rd.Read(text, testEnv))
+	}
+	if p := rd.Read("f() { : \""+strings.Repeat("a$x", 100_000)+"\"; }; "+strings.Repeat("f;", 1_000), testEnv); p.Broken == "" {
+		t.Error("a long function that is called a thousand times is not broken")
+	}
+	if p := rd.Read("f() { "+strings.Repeat("ls $x; f; ", 3)+"}; f; g() { if f; then f; else f; fi; }; g", testEnv); p.Broken != "" {
+		t.Errorf("functions that call themselves are broken: %s", p.Broken)
 	}
 	grow := "a=xx;" + strings.Repeat("a=$a$a;", 200) + "cat $a"
 	check(t, grow, rd.Read(grow, testEnv))
