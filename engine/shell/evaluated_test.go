@@ -115,3 +115,28 @@ func TestDotFirst(t *testing.T) {
 		}
 	}
 }
+
+// TestUnseenInTexts looks at variables in what sed and git run: their names are no
+// commands of sed, and what they hold asks where it would run.
+func TestUnseenInTexts(t *testing.T) {
+	var rd Reader
+	for _, text := range []string{"sed \"$expr\" f", "sed -e \"$expr\" f", "sed -n \"$end p\" f", "sed \"${e}d\" f", "sed -n \"$start,$end p\" f", "sed -ne\"${e}p\" f", "sed --expression=\"$edit\" f", "sed -n \"$((e+1))p\" f", "sed -n \"$wide,\\$p\" f", "git send-email --to=a@b --cc c@d f", "tar -cf a --checkpoint=1000 --checkpoint-action=dot d"} {
+		if p := rd.Read(text, testEnv); len(p.Units) != 1 || len(p.Units[0].Floors) > 0 {
+			t.Errorf("%q runs more: %+v", text, p.Units)
+		}
+	}
+	for _, text := range []string{"sed '$e rm x' f", "sed \"${n}e rm x\" f", "sed \"$n e rm x\" f", "sed -n \"$a,${b}e rm x\" f", "sed -e \"$e\"'e rm x' f", "sed \"\\$e rm x\" f", "git send-email --to-cmd='rm x' f", "git send-email --to-c='rm x' f", "tar -cf a --checkpoint-a='exec=rm x' d"} {
+		p, seen := rd.Read(text, testEnv), false
+		for i := range p.Units {
+			seen = seen || p.Units[i].Text == "rm x"
+		}
+		if !seen {
+			t.Errorf("%q hides rm x: %+v", text, p.Units)
+		}
+	}
+	for _, text := range []string{"git bisect run \"$@\"", "git bisect run $X"} {
+		if p := rd.Read(text, testEnv); len(p.Units) < 2 || len(p.Units[1].Floors) == 0 {
+			t.Errorf("%q does not ask: %+v", text, p.Units)
+		}
+	}
+}

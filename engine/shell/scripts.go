@@ -1,6 +1,10 @@
 package shell
 
-import "strings"
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
 
 // Programs of sed and awk are no paths, but some of their commands run a command
 // or open a file, and say which in so many words: `sed '1e x'`, `awk '{print |
@@ -19,6 +23,7 @@ func (r *reading) scripts(base string, args []arg, words []string, st *state, in
 		}
 		s := script{r: r, text: text, arg: args[i], st: st, in: in, at: at}
 		if sed {
+			s.unseen = r.unseen(args[i], len(text))
 			s.sed()
 		} else {
 			s.awk()
@@ -85,6 +90,38 @@ type script struct {
 	arg  arg
 	st   *state
 	in   where
+	// unseen is where an expansion of the shell begins in text, and ends.
+	unseen map[int]int
+}
+
+// unseen is where the expansions of a begin in its last size bytes, each with its
+// end; their own text is none of a program.
+func (r *reading) unseen(a arg, size int) map[int]int {
+	if _, ok := plain(a.w); ok {
+		return nil
+	}
+	var b strings.Builder
+	spans := map[int]int{}
+	var add func(p syntax.WordPart, inQuotes bool)
+	add = func(p syntax.WordPart, inQuotes bool) {
+		from := b.Len() - (len(a.raw) - size)
+		switch q := p.(type) {
+		case *syntax.DblQuoted:
+			for _, p := range q.Parts {
+				add(p, true)
+			}
+			return
+		case *syntax.ParamExp, *syntax.CmdSubst, *syntax.ArithmExp:
+			r.rawPart(&b, p, inQuotes)
+			spans[from] = b.Len() - (len(a.raw) - size)
+			return
+		}
+		r.rawPart(&b, p, inQuotes)
+	}
+	for _, p := range a.w.Parts {
+		add(p, false)
+	}
+	return spans
 }
 
 func (s *script) runs(text string) {
@@ -128,7 +165,11 @@ func (s *script) sed() {
 	}
 	for {
 		skip(" \t\n;{}")
-		for i < len(t) && (strings.IndexByte("0123456789$,~+! \t/", t[i]) >= 0 || t[i] == '\\') { // addresses
+		for i < len(t) && (s.unseen[i] > i || strings.IndexByte("0123456789$,~+! \t/", t[i]) >= 0 || t[i] == '\\') { // addresses
+			if end := s.unseen[i]; end > i {
+				i = end
+				continue
+			}
 			switch t[i] {
 			case '/':
 				i++

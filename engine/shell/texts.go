@@ -13,6 +13,7 @@ type textOptions struct {
 	longs  string // long options with a text
 	whole  string // of shorts, those whose value is a text without of
 	values string // other short options with a value
+	plain  string // long options without a text whose name begins that of one with a text
 	// usual are first words of texts that need no rule of their own: of them a
 	// deny counts, and no ask.
 	usual string
@@ -25,7 +26,7 @@ const packers = "gzip pigz bzip2 pbzip2 lbzip2 xz pixz zstd pzstd zstdmt lz4 lzi
 func takesTexts(name string) (textOptions, bool) {
 	switch name {
 	case "tar", "gtar":
-		return textOptions{shorts: "IF", values: "fbCTXgKLNVH", usual: packers,
+		return textOptions{shorts: "IF", values: "fbCTXgKLNVH", usual: packers, plain: "checkpoint",
 			longs: "to-command checkpoint-action use-compress-program info-script new-volume-script rsh-command",
 			of: func(v string) (string, bool) {
 				text, exec := strings.CutPrefix(v, "exec=")
@@ -68,7 +69,7 @@ func takesTexts(name string) (textOptions, bool) {
 	case "git push", "git send-pack", "git archive":
 		return textOptions{longs: "receive-pack exec", values: "o"}, true
 	case "git send-email":
-		return textOptions{longs: "to-cmd cc-cmd header-cmd sendmail-cmd"}, true
+		return textOptions{longs: "to-cmd cc-cmd header-cmd sendmail-cmd", plain: "to cc"}, true
 	case "git filter-branch":
 		return textOptions{longs: "env-filter tree-filter index-filter parent-filter msg-filter commit-filter tag-name-filter setup", values: "d"}, true
 	}
@@ -130,7 +131,7 @@ func (r *reading) texts(name string, args []arg, words []string, from int, st *s
 		if long, ok := strings.CutPrefix(w, "--"); ok {
 			long, _, inline := strings.Cut(long, "=")
 			switch {
-			case !begins(t.longs, long):
+			case !begins(t.longs, long) || word(t.plain, long):
 			case inline:
 				run(i, len(long)+3, false)
 			case name != "git grep":
@@ -194,8 +195,11 @@ func (r *reading) gitTexts(args []arg, words []string, i int, st *state, in wher
 		r.payload(strings.Join(rest, " "), st, in, at, args[i].start, false)
 	case words[i] == "bisect" && len(rest) > 1 && rest[0] == "run":
 		var quoted []string
-		for _, w := range rest[1:] {
-			quoted = append(quoted, requoted(w))
+		for n, w := range rest[1:] {
+			if !r.dynamic(args[len(words)-len(rest)+1+n].w) {
+				w = requoted(w)
+			}
+			quoted = append(quoted, w)
 		}
 		r.payload(strings.Join(quoted, " "), st, in, at, args[i].start, false)
 	case words[i] == "config":
