@@ -641,7 +641,7 @@ func (r *reading) inner(x *execution, from, to int, st *state, in where, at int,
 // payload reads a text that the unit at runs as a program. If own, it runs in
 // the shell that reads it.
 func (r *reading) payload(text string, st *state, in where, at, offset int, own bool) {
-	if strings.TrimSpace(text) == "" {
+	if r.limits.full || strings.TrimSpace(text) == "" {
 		return
 	}
 	r.again(text, offset, func(sub *reading) {
@@ -1018,23 +1018,30 @@ func (r *reading) effect(base string, x *execution, st *state, w where) func() {
 	if x.after != nil {
 		return x.after
 	}
-	args := x.args
-	called := r.called(x, st, w)
+	called, own := r.called(x, st, w), r.builtin(base, x.args)
+	switch {
+	case own == nil:
+		return called
+	case called == nil:
+		return func() { own(st) }
+	}
+	return func() { // a function that may or may not have been defined
+		before := *st
+		called()
+		own(&before)
+		st.join(&before, r.env.Cwd)
+	}
+}
+
+// builtin is what a builtin does to the shell that runs it; nil if nothing.
+func (r *reading) builtin(base string, args []arg) func(st *state) {
 	switch base {
 	case "cd", "chdir", "pushd", "popd":
-		if called == nil {
-			return func() { r.chdir(base, args[1:], st) }
-		}
-		return func() { // a function that may or may not have been defined
-			before := *st
-			called()
-			r.chdir(base, args[1:], &before)
-			st.join(&before, r.env.Cwd)
-		}
+		return func(st *state) { r.chdir(base, args[1:], st) }
 	case "set":
 		for i, a := range args {
 			if len(a.raw) > 1 && a.raw[0] == '-' && a.raw[1] != '-' && strings.Contains(a.raw, "P") || i > 1 && a.raw == "physical" && args[i-1].raw == "-o" {
-				return func() { st.real = true }
+				return func(st *state) { st.real = true }
 			}
 		}
 		return nil
@@ -1043,11 +1050,10 @@ func (r *reading) effect(base string, x *execution, st *state, w where) func() {
 			r.limits.globs |= globOption(a.raw)
 		}
 		if len(args) > 1 && slices.ContainsFunc(args[1:], func(a arg) bool { return a.raw == "cdable_vars" }) {
-			return func() { r.bind(st, "CDPATH", nil, false) } // which makes it lead elsewhere as well
+			return func(st *state) { r.bind(st, "CDPATH", nil, false) } // which makes it lead elsewhere as well
 		}
 		return nil
 	case "read", "mapfile", "readarray", "getopts", "printf":
-		var names []string
 		words := make([]string, len(args))
 		for i, a := range args {
 			words[i] = a.raw
@@ -1055,21 +1061,19 @@ func (r *reading) effect(base string, x *execution, st *state, w where) func() {
 		if base == "printf" && (len(words) < 2 || !strings.HasPrefix(words[1], "-v")) {
 			return nil
 		}
-		for _, n := range sets(base, words) {
-			if st.get(n) != nil || word("HOME OLDPWD PWD CDPATH", n) {
-				names = append(names, n)
-			}
-		}
+		names := sets(base, words)
 		if names == nil {
 			return nil
 		}
-		return func() {
+		return func(st *state) {
 			for _, n := range names {
-				r.bind(st, n, nil, false)
+				if st.get(n) != nil || word("HOME OLDPWD PWD CDPATH", n) {
+					r.bind(st, n, nil, false)
+				}
 			}
 		}
 	}
-	return called
+	return nil
 }
 
 // called is what a function of the program does that x calls; nil if it calls
@@ -1091,7 +1095,7 @@ func (r *reading) called(x *execution, st *state, w where) func() {
 			}
 		}
 		switch {
-		case here > 1:
+		case here > 2:
 			return // it tells nothing new
 		case own >= maxRecursion || len(r.active) >= maxCallDeep:
 			st.away()

@@ -586,7 +586,7 @@ func (r *reading) value(l letters, typed string, w *syntax.Word, st *state, unit
 		o.Unplaced = true
 	}
 	r.note(o, st)
-	if o.Glob != "" && r.limits.globs != 0 {
+	if o.Glob != "" && r.limits.globs != 0 && len(r.prog.Operands) < maxOperands {
 		for _, g := range variants(o.Glob, r.limits.globs) {
 			p := o
 			p.Glob = g
