@@ -17,15 +17,20 @@ import (
 // a row. Node 0 is the start.
 type finder struct {
 	label []byte     // by node: the byte that leads to it
-	first []int32    // by node: the first node below it; the next node's ends them
-	fail  []int32    // by node: the longest text that ends it and is a node too
-	out   []int32    // by node: it or the nearest by fail at which a text ends; 0: none
-	text  []int32    // by node: the number of the text that ends at it
+	nodes []state    // by node, and one more
 	root  [256]int32 // by byte: the node below the start
 
 	floats []float // in the order of their entries
 	byText [][]int32
 	pool   sync.Pool // of *found
+}
+
+// state is a node.
+type state struct {
+	first int32 // the first node below it; the next node's ends them
+	fail  int32 // the longest text that ends it and is a node too
+	out   int32 // it or the nearest by fail at which a text ends; 0: none
+	text  int32 // the number of the text that ends at it, or -1
 }
 
 // float is an entry that a finder finds.
@@ -94,9 +99,9 @@ func (f *finder) build(texts []string) {
 	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(texts[a], texts[b]) })
 	type span struct{ from, to, depth int } // the texts that begin as a node does
 	spans := []span{{0, len(order), 0}}
-	f.label, f.fail, f.out, f.text = []byte{0}, []int32{0}, []int32{0}, []int32{-1}
+	f.label, f.nodes = []byte{0}, []state{{text: -1}}
 	for at := 0; at < len(spans); at++ {
-		f.first = append(f.first, int32(len(spans)))
+		f.nodes[at].first = int32(len(spans))
 		s := spans[at]
 		if s.from < s.to && len(texts[order[s.from]]) == s.depth {
 			s.from++ // it ends here
@@ -113,24 +118,23 @@ func (f *finder) build(texts []string) {
 			if at == 0 {
 				f.root[b] = kid
 			} else {
-				fail = f.step(f.fail[at], b)
+				fail = f.step(f.nodes[at].fail, b)
 			}
-			f.label, f.fail = append(f.label, b), append(f.fail, fail)
+			node := state{fail: fail, out: f.nodes[fail].out, text: -1}
 			if t := order[s.from]; len(texts[t]) == s.depth+1 {
-				f.text, f.out = append(f.text, t), append(f.out, kid)
-			} else {
-				f.text, f.out = append(f.text, -1), append(f.out, f.out[fail])
+				node.out, node.text = kid, t
 			}
+			f.label, f.nodes = append(f.label, b), append(f.nodes, node)
 			s.from += n
 		}
 	}
-	f.first = append(f.first, int32(len(spans)))
+	f.nodes = append(f.nodes, state{first: int32(len(spans))})
 }
 
 // step is the node that b leads to from n.
 func (f *finder) step(n int32, b byte) int32 {
 	for n != 0 {
-		from, to := f.first[n], f.first[n+1]
+		from, to := f.nodes[n].first, f.nodes[n+1].first
 		if to-from < 8 {
 			for ; from < to; from++ {
 				if f.label[from] == b {
@@ -140,7 +144,7 @@ func (f *finder) step(n int32, b byte) int32 {
 		} else if i := bytes.IndexByte(f.label[from:to], b); i >= 0 {
 			return from + int32(i)
 		}
-		n = f.fail[n]
+		n = f.nodes[n].fail
 	}
 	return f.root[b]
 }
@@ -159,10 +163,14 @@ func (f *finder) find(x *index, v string, sel selection, best int32, w *Work, on
 	top := -1
 	n := int32(0)
 	for i := 0; i < len(v); i++ {
-		n = f.step(n, v[i])
+		if n != 0 {
+			n = f.step(n, v[i])
+		} else if n = f.root[v[i]]; n == 0 {
+			continue // most bytes begin no text
+		}
 		// What a text that is known already ends with is known too.
-		for at := f.out[n]; at != 0; at = f.out[f.fail[at]] {
-			t := f.text[at]
+		for at := f.nodes[n].out; at != 0; at = f.nodes[f.nodes[at].fail].out {
+			t := f.nodes[at].text
 			if m.seen[t] == m.pass {
 				break
 			}
