@@ -39,7 +39,7 @@ var arrows = map[string][]string{
 
 	// Where asks come in, where they are decided, where they are answered.
 	"app/agents":      {"app/disk", "app/exit", "app/guard", "app/policyfile", "app/trust", "app/visible", "engine/...", "forwarding", "heartbeat"},
-	"app/check":       {"app/exit", "app/judge", "app/policyfile", "app/trust", "app/visible", "assets", "engine/..."},
+	"app/check":       {"app/disk", "app/exit", "app/judge", "app/policyfile", "app/trust", "app/visible", "assets", "engine/..."},
 	"app/control":     {"app/desk", "app/pipe", "app/visible"},
 	"app/doctor":      {"forwarding", "heartbeat"},
 	"app/early":       {"app/agents", "app/early/stack", "app/exit", "app/ground", "app/judge"},
