@@ -76,10 +76,12 @@ func alternate(bin, home, proj string, group []*program, runs int) error {
 	if err != nil {
 		return err
 	}
-	warm := 3 * len(dirs) // the first runs find the program's pages
-	for i := range runs + warm {
+	const warm = 3 // the first runs of a copy find the program's pages
+	each := runs / len(dirs)
+	for i := range len(dirs) * (warm + each) {
 		for _, p := range group {
-			dir := dirs[i%len(dirs)]
+			// One copy after the other, as whoever measures one program would.
+			dir := dirs[i/(warm+each)]
 			if p.linked {
 				dir = bin
 			}
@@ -95,7 +97,7 @@ func alternate(bin, home, proj string, group []*program, runs int) error {
 			if err != nil || !bytes.Contains(out.Bytes(), []byte(p.want)) {
 				return fmt.Errorf("%v: %w: %s%s", p.args, err, &out, &errs)
 			}
-			if i >= warm {
+			if i%(warm+each) >= warm {
 				p.wall = append(p.wall, wall)
 				p.cpu = append(p.cpu, c.ProcessState.UserTime()+c.ProcessState.SystemTime())
 			}
