@@ -139,4 +139,16 @@ func TestUnseenInTexts(t *testing.T) {
 			t.Errorf("%q does not ask: %+v", text, p.Units)
 		}
 	}
+	// A program of sed or awk from the input is not seen either; one in a file is
+	// the file's.
+	for _, text := range []string{"sed -f - f <<< 'e rm x'", "sed -f <(echo e) f", "sed -nf- f", "sed -e p -f /dev/stdin f", "sed --file=- f", "awk -f - <<< x", "awk -f/dev/fd/3 f", "awk --file - f", "gawk -E - f"} {
+		if p := rd.Read(text, testEnv); len(p.Units) < 1 || len(p.Units[0].Floors) == 0 {
+			t.Errorf("%q does not ask: %+v", text, p.Units)
+		}
+	}
+	for _, text := range []string{"sed -f s.sed -", "sed -n p -", "awk -f p.awk /dev/stdin", "awk -F - '{print}' f", "sed -i.f - f"} {
+		if p := rd.Read(text, testEnv); len(p.Units) != 1 || len(p.Units[0].Floors) > 0 {
+			t.Errorf("%q asks: %+v", text, p.Units)
+		}
+	}
 }

@@ -29,6 +29,12 @@ func (r *reading) scripts(base string, args []arg, words []string, st *state, in
 			s.awk()
 		}
 	}
+	// A program that is put together as the command runs is in no file.
+	file := func(name string) {
+		if name == "-" || strings.HasPrefix(name, "<(") || strings.HasPrefix(name, "/dev/") || strings.HasPrefix(name, "/proc/") {
+			r.floor(at, FloorOpaque, base+" runs a text as a program")
+		}
+	}
 	given := p.supplied(args)
 	for i := 1; i < len(words); i++ {
 		w := words[i]
@@ -56,7 +62,12 @@ func (r *reading) scripts(base string, args []arg, words []string, st *state, in
 			case begins(p.longs, name) && i+1 < len(words):
 				i++
 				one(i, words[i])
-			case (begins(p.valueLongs, name) || begins(p.fileLongs, name)) && !inline:
+			case begins(p.fileLongs, name) && inline:
+				file(value)
+			case begins(p.fileLongs, name) && i+1 < len(words):
+				i++
+				file(words[i])
+			case begins(p.valueLongs, name) && !inline:
 				i++
 			}
 			continue
@@ -66,16 +77,22 @@ func (r *reading) scripts(base string, args []arg, words []string, st *state, in
 			if strings.Contains(p.glued, c) {
 				break
 			}
-			own := strings.Contains(p.flags, c)
-			if !own && !strings.Contains(p.values+p.files, c) {
+			own, from := strings.Contains(p.flags, c), strings.Contains(p.files, c)
+			if !own && !from && !strings.Contains(p.values, c) {
 				continue
 			}
-			if j+1 < len(w) {
-				if own {
-					one(i, w[j+1:])
+			value := w[j+1:]
+			if value == "" {
+				if i++; i == len(words) {
+					break
 				}
-			} else if i++; own && i < len(words) {
-				one(i, words[i])
+				value = words[i]
+			}
+			switch {
+			case own:
+				one(i, value)
+			case from:
+				file(value)
 			}
 			break
 		}
