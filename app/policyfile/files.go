@@ -47,8 +47,9 @@ func (Disk) Read(name string) ([]byte, error) {
 
 // absent tells a file that is not there from one that cannot be reached. A
 // plain file where a directory would be means that there is none; a link that
-// leads nowhere, be it the file's or a directory's, means that one was meant. What is absent is fs.ErrNotExist itself,
-// and found without errors.Is, which takes a hundredth of a check here.
+// leads nowhere, be it the file's or a directory's, means that one was meant.
+// What is absent is fs.ErrNotExist itself, and found without errors.Is, which
+// takes a hundredth of a check here.
 func absent(name string, link bool, err error) error {
 	cause := err
 	if p, ok := err.(*fs.PathError); ok {

@@ -79,7 +79,7 @@ func (r *reading) call(c *syntax.CallExpr, s *syntax.Stmt, st *state, w where) {
 	r.execute(&x, st, w)
 	for _, a := range c.Assigns {
 		r.assign(a, st, w, false)
-		if x.after != nil && a.Name != nil && word("HOME OLDPWD PWD CDPATH", a.Name.Value) {
+		if x.after != nil && a.Name != nil && word(placing, a.Name.Value) {
 			// It may go by a variable that only it is given.
 			x.after = st.away
 		}
@@ -575,7 +575,7 @@ func (r *reading) filledIn(args []arg, words []string, st *state, in where) {
 		}
 		n := len(r.prog.Units)
 		again := func() { r.payload(strings.Join(out, " "), st, in, -1, args[0].start, false) }
-		if base := baseName(out[0]); base == "eval" || isShell(base) && slices.ContainsFunc(out, isCommandOption) {
+		if base := baseName(out[0]); base == "eval" || isShell(base) && slices.ContainsFunc(out, func(w string) bool { return switches(w, "c") }) {
 			again() // the text may name files that no word does
 		} else {
 			r.mutedOperands(again)
@@ -584,11 +584,6 @@ func (r *reading) filledIn(args []arg, words []string, st *state, in where) {
 			r.prog.Units = r.prog.Units[:n]
 		}
 	}
-}
-
-// isCommandOption reports whether a shell is given a program by the option w.
-func isCommandOption(w string) bool {
-	return len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.Contains(w, "c")
 }
 
 // variable reports whether w may be another word than the one that is typed, or
@@ -623,7 +618,7 @@ func runsOthers(name string) bool {
 		return true
 	}
 	_, ok := takesTexts(name)
-	return ok || word("sed gsed awk gawk nawk mawk", name)
+	return ok || hasScript(name)
 }
 
 // inner reads the command in args[from:to] and tells its wrapper, the unit at.
@@ -1033,6 +1028,9 @@ func (r *reading) effect(base string, x *execution, st *state, w where) func() {
 	}
 }
 
+// placing are the variables that cd goes by.
+const placing = "HOME OLDPWD PWD CDPATH"
+
 // builtin is what a builtin does to the shell that runs it; nil if nothing.
 func (r *reading) builtin(base string, args []arg) func(st *state) {
 	switch base {
@@ -1040,7 +1038,7 @@ func (r *reading) builtin(base string, args []arg) func(st *state) {
 		return func(st *state) { r.chdir(base, args[1:], st) }
 	case "set":
 		for i, a := range args {
-			if len(a.raw) > 1 && a.raw[0] == '-' && a.raw[1] != '-' && strings.Contains(a.raw, "P") || i > 1 && a.raw == "physical" && args[i-1].raw == "-o" {
+			if switches(a.raw, "P") || i > 1 && a.raw == "physical" && args[i-1].raw == "-o" {
 				return func(st *state) { st.real = true }
 			}
 		}
@@ -1067,7 +1065,7 @@ func (r *reading) builtin(base string, args []arg) func(st *state) {
 		}
 		return func(st *state) {
 			for _, n := range names {
-				if st.get(n) != nil || word("HOME OLDPWD PWD CDPATH", n) {
+				if st.get(n) != nil || word(placing, n) {
 					r.bind(st, n, nil, false)
 				}
 			}

@@ -54,7 +54,7 @@ func (r *reading) evaluated(base string, args []arg, words []string, st *state, 
 		}
 	case "set":
 		for i, w := range words {
-			if len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.Contains(w, "H") || i > 1 && w == "histexpand" && words[i-1] == "-o" {
+			if switches(w, "H") || i > 1 && w == "histexpand" && words[i-1] == "-o" {
 				r.floor(at, FloorOpaque, "set "+w+" puts what was typed before into commands")
 			}
 			if w == "--" {
@@ -63,7 +63,7 @@ func (r *reading) evaluated(base string, args []arg, words []string, st *state, 
 		}
 	case "hash", "enable":
 		for _, w := range words[1:] {
-			if len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.ContainsAny(w, "pf") {
+			if switches(w, "pf") {
 				r.floor(at, FloorIndirection, base+" "+w+" changes what a command runs")
 				break
 			}
@@ -173,7 +173,7 @@ func (r *reading) setsText(raw string, w *syntax.Word, st *state, at int) {
 // refers reports whether options of declare and its like make references.
 func refers(words []string) bool {
 	return words[0] != "export" && words[0] != "readonly" && slices.ContainsFunc(words[1:], func(w string) bool {
-		return len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.Contains(w, "n")
+		return switches(w, "n")
 	})
 }
 

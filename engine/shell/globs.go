@@ -29,8 +29,8 @@ const (
 	maxVariants = 64 // of one pattern
 )
 
-// variants are the patterns that stand for the files which glob stands for with
-// the options g, and not without.
+// variants are the patterns that together stand for the files which glob stands
+// for with the options g.
 func variants(glob string, g globs) []string {
 	list := []string{glob}
 	if len(glob) > maxPath {

@@ -215,12 +215,12 @@ func (r *reading) operands(name string, args []arg, inner used, st *state, unit 
 					continue
 				}
 				if skip == patternValue {
-					if (name == "sed" || name == "gsed") && a.raw == "-i" && i+1 < len(args) && args[i+1].raw == "" {
+					if isSed(name) && a.raw == "-i" && i+1 < len(args) && args[i+1].raw == "" {
 						i++
 					}
 					continue
 				}
-				if (name == "sed" || name == "gsed") && a.raw == "-i" && i+1 < len(args) && args[i+1].raw == "" {
+				if isSed(name) && a.raw == "-i" && i+1 < len(args) && args[i+1].raw == "" {
 					i++ // BSD: no backup suffix
 					continue
 				}
@@ -587,7 +587,7 @@ func (r *reading) value(l letters, typed string, w *syntax.Word, st *state, unit
 	}
 	r.note(o, st)
 	if o.Glob != "" && r.limits.globs != 0 && len(r.prog.Operands) < maxOperands {
-		for _, g := range variants(o.Glob, r.limits.globs) {
+		for _, g := range variants(o.Glob, r.limits.globs) { // note knows o already
 			p := o
 			p.Glob = g
 			r.note(p, st)

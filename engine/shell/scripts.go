@@ -10,13 +10,18 @@ import (
 // or open a file, and say which in so many words: `sed '1e x'`, `awk '{print |
 // "x"}'`. Those are read here. What such a program computes is not.
 
+func isSed(name string) bool { return word("sed gsed", name) }
+
+// hasScript reports whether a command is given a program that is read here.
+func hasScript(name string) bool { return isSed(name) || word("awk gawk nawk mawk", name) }
+
 // scripts reads the programs that sed and awk are given.
 func (r *reading) scripts(base string, args []arg, words []string, st *state, in where, at int) {
-	p, ok := patternCommand(base)
-	if !ok || !word("sed gsed awk gawk nawk mawk", base) {
+	if !hasScript(base) {
 		return
 	}
-	sed := base == "sed" || base == "gsed"
+	p, _ := patternCommand(base)
+	sed := isSed(base)
 	one := func(i int, text string) {
 		if text == "" {
 			return

@@ -153,6 +153,12 @@ func isShell(name string) bool {
 	return false
 }
 
+// switches reports whether w is short options with one of letters among them, or
+// in the value of one.
+func switches(w, letters string) bool {
+	return len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.ContainsAny(w, letters)
+}
+
 // word reports whether name is one of the space-separated words of list.
 func word(list, name string) bool {
 	for list != "" {
